@@ -118,9 +118,9 @@ group = "{site.unique("group")}"
 url = "{database.url}"
 [consumer]
 concurrency = {self.connections}
-[leases]
-calls = {self.at_once}
-store = "{self.store}"
+[calls]
+max_in_flight = {self.at_once}
+lease_store = "{self.store}"
 {self._redis(site)}
 [idempotency]
 key = "{{header:event-id}}"

@@ -12,7 +12,7 @@ from .records import Labels, Record, Values, having, labels_in, spread
 from .site import Database, Site, Topic
 from .tables import Table, cell, ratio
 
-PARKS = '[failures]\non_failure = "park"\nmax_attempts = 1\nbreaker = 0\n'
+PARKS = '[failures]\non_failure = "park"\nmax_attempts = 1\ncircuit_breaker = 0\n'
 # Messages behind the one that failed, as they are stored for its record key.
 BEHIND = """
 INSERT INTO pawl.dead_letters

@@ -172,7 +172,7 @@ void Check::check_remotes() {
 }
 
 void Check::check_redis() {
-  if (options_.leases.store != LeaseStore::kRedis)
+  if (options_.calls.lease_store != LeaseStore::kRedis)
     return;
   findings_.section("Redis");
   try {

@@ -49,7 +49,7 @@ std::vector<ConnectionNeed> connection_needs(const Options& options,
     add(true, options.consumer.workers, "workers (consumer.workers)");
     add(calls || by_key, options.consumer.concurrency,
         "handlers with concurrency or calls (consumer.concurrency)", kAtTimes);
-    add(calls && options.leases.store == LeaseStore::kPostgres, 1, "leases");
+    add(calls && options.calls.lease_store == LeaseStore::kPostgres, 1, "leases");
     add(true, 1, "the search for delayed retries");
     add(retries_later(options), kRetry * options.consumer.concurrency,
         "delayed retries (consumer.concurrency)", kAtTimes);

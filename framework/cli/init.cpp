@@ -1,4 +1,4 @@
-// `init`: a commented configuration for a topic, made from what Kafka says of it.
+// `init`: a commented configuration for a topic, derived from the topic in Kafka.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -41,8 +41,8 @@ bool is_replaced(std::string_view value) {
   return value.find("${") != std::string_view::npos;
 }
 
-/// Without what stands for files and variables of options that Kafka does not need: nothing else is
-/// asked, and they may be there later.
+/// Without ${...} in options that Kafka does not need: init connects only to Kafka, and these files
+/// and variables may exist later.
 std::vector<std::string> needed(const std::vector<std::string>& set) {
   std::vector<std::string> left;
   std::ranges::copy_if(set, std::back_inserter(left), [](const std::string& text) {
@@ -51,14 +51,14 @@ std::vector<std::string> needed(const std::vector<std::string>& set) {
   return left;
 }
 
-/// Lines of the text in options_of(), and what they come from.
+/// Lines of the text in options_of(), and the arguments that they come from.
 constexpr std::pair<std::string_view, std::string_view> kPlaces[] = {
     {"init:2: ", "--bootstrap-servers: "},
     {"init:3: ", "--group: "},
     {"init:5: ", "--url: "},
     {"init:9: ", "--topic: "}};
 
-/// As a configuration would have them that handles this topic.
+/// The options of a configuration for this topic.
 Options options_of(const InitFacts& facts, const std::vector<std::string>& set) {
   config::LoadRequest request;
   request.path = "init";
@@ -114,8 +114,8 @@ int init(const Arguments& arguments) {
   const auto described = client->describe({arguments.topic}, kKafkaTimeout);
   const auto found = described.find(arguments.topic);
   if (found == described.end()) {
-    throw BadCall(fmt::format("--topic {}: Kafka at {} has no such topic", arguments.topic,
-                              options.kafka.bootstrap_servers));
+    throw BadCall(fmt::format("--topic {}: the topic does not exist in Kafka at {}",
+                              arguments.topic, options.kafka.bootstrap_servers));
   }
   facts.partitions = found->second.partitions;
   std::optional<kafka::Record> record;
@@ -128,14 +128,14 @@ int init(const Arguments& arguments) {
   std::optional<Message> sample;
   if (record) {
     sample = record->view(arguments.topic, "");
-    std::cerr << fmt::format("{} [{}] offset {}\n{}", sample->topic(), sample->partition(),
+    std::cerr << fmt::format("{}[{}]@{}\n{}", sample->topic(), sample->partition(),
                              sample->offset(), parts_text(*sample, kShown));
   } else if (unread.empty()) {
-    std::cerr << fmt::format("{} has no message yet\n", arguments.topic);
+    std::cerr << fmt::format("{} contains no message yet\n", arguments.topic);
   } else {
     std::cerr << fmt::format(
-        "No message of {} could be read, so nothing is guessed from one: {}. Where Kafka lets only "
-        "some groups read, name one: --group NAME\n",
+        "No message of {} could be read: {}. The configuration has no statement for your messages. "
+        "If Kafka allows only some groups to read, pass one: --group NAME\n",
         arguments.topic, unread);
   }
   const auto text = init_text(facts, sample);
@@ -143,7 +143,7 @@ int init(const Arguments& arguments) {
     std::cout << text;
     return kDone;
   }
-  // What is there may be somebody's work.
+  // An existing file may contain work of the operator.
   const auto close = [](std::FILE* open) { (void)std::fclose(open); };
   const std::unique_ptr<std::FILE, decltype(close)> file(std::fopen(arguments.output.c_str(), "wx"),
                                                          close);
@@ -151,7 +151,8 @@ int init(const Arguments& arguments) {
     throw FatalError(
         fmt::format("--output {}: {}", arguments.output, std::generic_category().message(errno)));
   }
-  std::cerr << fmt::format("written to {}; the next steps stand at its top\n", arguments.output);
+  std::cerr << fmt::format("Configuration written to {}. Its first lines list the next steps\n",
+                           arguments.output);
   return kDone;
 }
 

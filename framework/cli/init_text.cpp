@@ -176,13 +176,13 @@ Proposal proposal_of(const Message& sample) {
   message::JsonReader reader;
   const auto members = members_of(sample, reader);
   Proposal proposal;
-  std::vector<std::string> left_out;
+  std::vector<std::string> omitted;
   std::set<std::string> used{"tableoid", "xmin", "cmin", "xmax", "cmax", "ctid"};
   for (const auto& member : members) {
     if (members.size() > kMostColumns)
       break;
     if (!is_storable(member)) {
-      left_out.push_back(in_toml(member.name.value_or(std::string(member.written))));
+      omitted.push_back(in_toml(member.name.value_or(std::string(member.written))));
       continue;
     }
     const auto type = type_of(member.value);
@@ -193,14 +193,14 @@ Proposal proposal_of(const Message& sample) {
   if (proposal.columns.empty()) {
     proposal.columns.push_back({"value", "bytea", "{value}"});
     if (const auto schema = message::confluent_schema(sample.value()))
-      proposal.remark = fmt::format("# {}: the value is stored whole.\n", *schema);
+      proposal.remark = fmt::format("# {}. The value is stored as a whole.\n", *schema);
     else if (!members.empty())
-      proposal.remark = "# Its members have no columns of their own: the value is stored whole.\n";
-  } else if (!left_out.empty()) {
+      proposal.remark =
+          "# Its members have no columns of their own. The value is stored as a whole.\n";
+  } else if (!omitted.empty()) {
     proposal.remark = fmt::format(
-        "# Left out, because PostgreSQL's text holds neither NUL nor half of a surrogate pair: "
-        "{}\n",
-        fmt::join(left_out, ", "));
+        "# Omitted, because PostgreSQL's text cannot contain NUL or half of a surrogate pair: {}\n",
+        fmt::join(omitted, ", "));
   }
   return proposal;
 }
@@ -213,9 +213,9 @@ std::string handler_text(const InitFacts& facts, const std::optional<Message>& s
   if (!sample) {
     return fmt::format(
         "[[handler]]\ntopics = [{}]\n"
-        "# The topic has no message to look at: say what each is to do. {{/name}} is a place in "
-        "its "
-        "JSON value,\n# {{header:name}} a header.\n"
+        "# The topic has no message yet, so change this statement. {{/name}} is a field of the "
+        "JSON "
+        "value,\n# {{header:name}} is a header.\n"
         "sql = {}\n",
         in_toml(facts.topic),
         in_toml(fmt::format("INSERT INTO {} (value) VALUES ({{value}})", table_name(facts.topic))));
@@ -231,12 +231,11 @@ std::string handler_text(const InitFacts& facts, const std::optional<Message>& s
   }
   const auto table = table_name(facts.topic);
   return fmt::format(
-      "# Guessed from the message at {} [{}] offset {}: one row for each. Its table would be\n"
+      "# Derived from the message {}[{}]@{}: one row per message, in this table:\n"
       "#   CREATE TABLE {} ({});\n{}"
-      "# {{/name}} is a place in the JSON value, {{header:name}} a header; they are bound, and "
-      "never "
-      "become text of the\n# statement. expect_rows = 1 fails a message whose statement touches no "
-      "row.\n"
+      "# {{/name}} is a field of the JSON value, {{header:name}} is a header. They become bind "
+      "parameters, never text\n# of the statement. With expect_rows = 1, a message fails if its "
+      "statement affects no row.\n"
       "[[handler]]\ntopics = [{}]\nsql = [\n  {{ text = {}, expect_rows = 1 }},\n]\n",
       sample->topic(), sample->partition(), sample->offset(), table, fmt::join(definitions, ", "),
       remark, in_toml(facts.topic),
@@ -264,9 +263,9 @@ std::string section_text(const InitSettings& settings, const std::string& sectio
 
 std::string static_membership_text(const InitFacts& facts) {
   return fmt::format(
-      "# A name of this process: if it is killed, it continues within seconds after it is started "
-      "again.\n# Each process of the group needs a name of its own (pawl@.service passes "
-      "HOST-CONFIGURATION). The price: a process that\n# does not return keeps its partitions for "
+      "# A name of this process: after a crash and a restart, it continues within seconds.\n"
+      "# Each process of the group needs its own (pawl@.service passes HOST-CONFIGURATION). The "
+      "disadvantage: if a process\n# does not restart, its partitions wait for "
       "session_timeout.\n# group_instance_id = {}\n",
       in_toml(facts.group + "-1"));
 }
@@ -276,8 +275,8 @@ std::string servers_text(const InitFacts& facts) {
   std::string text;
   if (!settings.variables.empty()) {
     text += fmt::format(
-        "# Of the environment, as it may be secret: {}. As \"${{file:PATH}}\" it is safer in a "
-        "file.\n",
+        "# Read from the environment, because the value may be secret: {}. A file is safer: "
+        "\"${{file:PATH}}\".\n",
         fmt::join(settings.variables, ", "));
   }
   text += section_text(
@@ -300,13 +299,15 @@ std::string key_text(const std::optional<Message>& sample, const InitSettings& s
     return section_text(settings, "idempotency", {});
   const auto candidates = sample ? key_candidates(*sample) : std::vector<std::string>();
   std::string text =
-      "# What tells one event from another, also when its producer sends it twice. Not the id of a "
-      "thing that has\n# many events: of those only the first would be applied.\n[idempotency]\n";
+      "# The key identifies an event, also if its producer sends the event twice. Do not use the "
+      "ID of an entity\n# that has many events: pawl would apply only the first of them.\n"
+      "[idempotency]\n";
   if (candidates.empty()) {
     return text +
-           "# Nothing in the message looks like one. Name a header or a place in the value; or, "
-           "where each message counts\n# as often as it is in Kafka, write these two lines in the "
-           "place of the one below:\n"
+           "# The message has no field that looks like a key. Use a header or a field of the "
+           "value. "
+           "If each message must\n# be applied as often as it is in Kafka, replace the line below "
+           "with these two:\n"
            "# key = \"\"\n# missing_key = \"process\"\nkey = \"{header:event-id}\"\n";
   }
   std::vector<std::string> written;
@@ -314,12 +315,12 @@ std::string key_text(const std::optional<Message>& sample, const InitSettings& s
     written.push_back(in_toml(candidate));
   if (written.size() > 1)
     text +=
-        fmt::format("# Also possible: {}\n", fmt::join(written.begin() + 1, written.end(), ", "));
+        fmt::format("# Alternatives: {}\n", fmt::join(written.begin() + 1, written.end(), ", "));
   text += fmt::format("key = {}\n", written.front());
   if (message::entity_in_key(message::Template::parse_key(candidates.front())))
     text +=
-        "# The key looks like the id of a thing, so pawl warns about it. If no two events have the "
-        "same key, write:\n# key_checked = true\n";
+        "# The key looks like the ID of an entity, so pawl warns about it. If no two events have "
+        "the same key, add:\n# key_checked = true\n";
   return text;
 }
 
@@ -356,13 +357,13 @@ std::vector<std::string> key_candidates(const Message& sample) {
 
 std::string init_text(const InitFacts& facts, const std::optional<Message>& sample) {
   return fmt::format(
-      "# A beginning for topic {}, which has {} partitions. Every other option stands in "
-      "reference.toml.\n"
-      "# Next, with this file as FILE and the database's URL for its owner as OWNER-URL:\n"
-      "#   make the database (createdb) and the table below in it\n"
+      "# Configuration for topic {}, which has {} partitions. reference.toml contains all "
+      "options.\n"
+      "# Next steps (FILE is this file, OWNER-URL the database's URL for its owner):\n"
+      "#   create the database (createdb), and the table below in it\n"
       "#   pawl migrate up --database OWNER-URL\n"
-      "#   pawl migrate grants --role ROLE | psql OWNER-URL    # if the ROLE of postgres.url is "
-      "another; GRANT it the table as well\n"
+      "#   pawl migrate grants --role ROLE | psql OWNER-URL    # only if postgres.url has another "
+      "ROLE, which also needs privileges on the table\n"
       "#   pawl check --config FILE\n"
       "#   pawl try --config FILE --topic {} --partition 0 --offset 0\n"
       "#   pawl run --config FILE\n\n"

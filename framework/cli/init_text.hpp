@@ -10,21 +10,21 @@
 
 namespace pawl::cli {
 
-/// What `init` was told and has seen.
+/// The arguments of `init`, and facts of the topic.
 struct InitFacts {
   std::string bootstrap_servers;
   std::string group;
   std::string url;
   std::string topic;
   std::int32_t partitions = 0;
-  InitSettings settings = {};  ///< what was set beside these, or in their place
+  InitSettings settings = {};  ///< further options, which may replace these
 };
 
-/// A configuration to begin with, commented; `sample`: a message of the topic, nullopt where it has
-/// none. Everything that was guessed from it says so.
+/// A first configuration with comments. `sample`: a message of the topic, from which statement,
+/// key, and table are derived; nullopt if the topic has none.
 [[nodiscard]] std::string init_text(const InitFacts& facts, const std::optional<Message>& sample);
 
-/// Where the idempotency key of such messages may stand, best first: "{header:event-id}".
+/// Candidates for the idempotency key of such messages, the best first: "{header:event-id}".
 [[nodiscard]] std::vector<std::string> key_candidates(const Message& sample);
 
 }  // namespace pawl::cli

@@ -135,7 +135,7 @@ int migrate(const Program& program, const std::string& command, const ConfigArgu
       database = options.postgres.url;
       // The script's psql would quote it.
       if (const auto problem = postgres::problem_of(database))
-        throw BadCall(fmt::format("postgres.url: {}; {}", problem->what, problem->fix));
+        throw BadCall(fmt::format("postgres.url: {}. {}", problem->what, problem->fix));
       if (const auto password = postgres::password_of(options.postgres.password_command))
         ::setenv("PGPASSWORD", password->c_str(), 1);
     }

@@ -132,7 +132,7 @@ void StatusSource::ask_postgres(Status& status) {
     if (!consumer)
       return;
     // In Redis they are not looked at, and what is not known is not none.
-    if (options_.leases.store == LeaseStore::kPostgres)
+    if (options_.calls.lease_store == LeaseStore::kPostgres)
       status.leases = ledger::LeaseView(schema, consumer->id).count(*session_);
     status.letters = ledger::DeadLetterView(schema, consumer->id).counts(*session_, {});
     const auto live = ledger::live_processes(*session_, schema, consumer->id);

@@ -80,10 +80,9 @@ std::string without_scheme(std::string_view scheme) {
   std::ranges::transform(protocol, protocol.begin(),
                          [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   if (std::ranges::find(kProtocols, protocol) == kProtocols.end())
-    return "write host:port alone";
+    return "Use host:port only";
   return fmt::format(
-      "write host:port alone, and \"security.protocol\" = \"{}\" below [kafka.librdkafka]",
-      protocol);
+      "Use host:port only, and set \"security.protocol\" = \"{}\" in [kafka.librdkafka]", protocol);
 }
 
 }  // namespace
@@ -97,11 +96,11 @@ std::optional<BrokerListProblem> broker_list_problem(std::string_view text) {
                                std::move(fix)};
     };
     if (entry.empty())
-      return problem("is empty", "remove the comma, or name a broker there");
+      return problem("is empty", "Remove the comma, or add a broker");
     if (const std::size_t scheme = entry.find(kScheme); scheme != std::string_view::npos)
       return problem("has a scheme (://)", without_scheme(entry.substr(0, scheme)));
     if (!normal_broker(entry))
-      return problem("cannot be read", "write host:port, several separated by commas");
+      return problem("is not host:port", "Use host:port, separated by commas");
   }
   return std::nullopt;
 }

@@ -185,7 +185,7 @@ std::string Node::describe() const {
     case Kind::kBoolean:
       return written;
     case Kind::kTime:
-      return "a time";
+      return "a TIMESTAMP";
     case Kind::kLocalTime:
       return "a date or time without time zone";
     case Kind::kArray:
@@ -219,11 +219,11 @@ std::optional<Node> parse_document(const SourcePtr& source, std::vector<Problem>
     problem.line = error.source().begin.line;
     problem.where = fmt::format("{}:{}:{}", source->name, error.source().begin.line,
                                 error.source().begin.column);
-    problem.what = fmt::format("not TOML: {}", error.description());
-    problem.fix = "correct the syntax (https://toml.io), the rest was not read";
+    problem.what = fmt::format("invalid TOML: {}", error.description());
+    problem.fix = "Fix the syntax (https://toml.io). The rest of the file was not read";
     // As in a pattern: "^orders\..*".
     if (error.description().find("escape sequence") != std::string_view::npos)
-      problem.fix += "; between single quotes a backslash is itself";
+      problem.fix += ". Between single quotes, a backslash needs no escape";
     problems.push_back(std::move(problem));
     return std::nullopt;
   }

@@ -15,7 +15,7 @@ namespace pawl::config {
 
 /// Where nodes come from: the user's file, or one --set.
 struct Source {
-  std::string name;    ///< the file's path as given, or "--set kafka.group=..."
+  std::string name;    ///< the file's path as given, or "--set kafka.group"
   std::string text;    ///< the file's content; empty for --set
   std::string folder;  ///< where ${file:...} with a relative path begins; empty: working directory
   bool command_line = false;
@@ -41,7 +41,7 @@ struct Node {
   std::size_t line = 0;    ///< from 1; 0 for --set
   std::size_t column = 0;  ///< from 1, in characters
 
-  /// "conf/payments.toml:12" or "--set kafka.group=...".
+  /// "conf/payments.toml:12" or "--set kafka.group".
   [[nodiscard]] std::string where() const;
 
   /// "conf/payments.toml:12:20", a place in a string's value as a place in the file. nullopt when

@@ -64,7 +64,7 @@ constexpr const char* kThirdHandler = R"(#
 
 /// What a section says of all its options.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kRemarks{
-    {{"redis", "Only with leases.store = \"redis\" (docs/effects.md)."},
+    {{"redis", "Only with calls.lease_store = \"redis\" (docs/effects.md)."},
      {"batch",
       "For handlers that take batches (docs/batches.md): `batch = true`, or code that was "
       "registered "
@@ -140,16 +140,8 @@ std::string values_in_markdown(const OptionDescriptor& option) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-/// Markdown; what it means, and what it was called before.
-std::string meaning_of(const OptionDescriptor& option) {
-  std::string text{option.meaning};
-  for (const std::string_view old : option.deprecated)
-    text += fmt::format(" Its old name is `{}`.", old);
-  return text;
-}
-
 std::string meaning_in_markdown(const OptionDescriptor& option) {
-  std::string text = meaning_of(option);
+  std::string text{option.meaning};
   if (!explains_words(option))
     return text;
   for (const Word& word : words_of(option))
@@ -247,7 +239,7 @@ std::string values_in_words(const OptionDescriptor& option) {
 }
 
 std::string comment(const OptionDescriptor& option, const std::string& mark) {
-  std::string text = plain(meaning_of(option));
+  std::string text = plain(option.meaning);
   if (const std::string values = values_in_words(option); !values.empty())
     text += " " + values;
   std::string out = wrapped(text, mark, mark);

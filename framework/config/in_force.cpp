@@ -102,7 +102,7 @@ class Listing {
     const std::string from = where(node);
     if (node == nullptr && option.own != nullptr)
       node = node_of(option.option());
-    // A table of the handler's own says by itself what may be shown of it.
+    // http_value() omits the secrets of a handler's table.
     Node value = node != nullptr && holds_reference(*node) && node->kind != Node::Kind::kTable
                      ? as_written(*node)
                      : value_of(option, settings);

@@ -16,7 +16,7 @@ struct OptionInForce {
   std::string option;  ///< "kafka.group", "kafka.librdkafka.client.id", "handler[0].on_failure"
   /// With "***" for what may be secret, and ${...} as it was written.
   Node value;
-  std::string from;  ///< "default", "conf/payments.toml:12" or "--set kafka.group=..."
+  std::string from;  ///< "default", "conf/payments.toml:12" or "--set kafka.group"
   std::string
       inherited;  ///< of a handler that says nothing itself: what counts, "failures.on_failure"
 };

@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "config/broker_list.hpp"
-#include "config/deprecated.hpp"
 #include "config/document.hpp"
+#include "config/option_table.hpp"
 #include "config/overrides.hpp"
 #include "config/read_options.hpp"
 #include "config/shape.hpp"
@@ -30,12 +30,12 @@ std::optional<std::string> read_file(const std::filesystem::path& path, Files& f
   Problem problem;
   problem.where = path.string();
   problem.what = fmt::format("cannot be read ({})", content.problem);
-  problem.fix = "give the path of a TOML file";
+  problem.fix = "Use the path of a TOML file";
   problems.push_back(std::move(problem));
   return std::nullopt;
 }
 
-/// What error texts call the file; empty when there is none.
+/// The name of the file in error texts. Empty: there is no file.
 std::string name_of(const LoadRequest& request) {
   return request.path.empty() && request.text ? "config" : request.path.string();
 }
@@ -54,7 +54,7 @@ std::optional<Node> user_file(const LoadRequest& request, Files& files,
   return parse_document(source, problems);
 }
 
-/// Where an option came from: its own node (`exact`), else the table or array around it.
+/// The origin of an option: its own node (`exact`), or the table or array around it.
 struct Origin {
   const Node* node = nullptr;
   bool exact = false;
@@ -81,8 +81,8 @@ bool holds_substituted(const Node& node) {
                      [](const auto& member) { return holds_substituted(member.second); });
 }
 
-/// Puts a place to a problem that validate() found, and what the user wrote in the place of what it
-/// stands for. False: nothing that the user wrote is wrong, something is lacking.
+/// Adds the place to a problem that validate() found, and replaces a substituted value by the text
+/// of the user. False: the problem is a missing option.
 bool attribute(Problem& problem, const Findings& findings, const std::string& file) {
   Origin from = origin(findings, problem.option);
   if (!from.exact || !from.from_user()) {
@@ -98,8 +98,8 @@ bool attribute(Problem& problem, const Findings& findings, const std::string& fi
   problem.where = node.where();
   problem.line = node.line;
   if (problem.place && node.substituted) {
-    problem.what = "cannot be understood after substitution, and is therefore not shown";
-    problem.fix = "put the text itself here to see what is wrong";
+    problem.what = "cannot be parsed after substitution, and is not shown because it may be secret";
+    problem.fix = "Write the text itself here to see the error";
   } else if (problem.place) {
     if (auto where = node.where_at(*problem.place)) {
       problem.where = *std::move(where);
@@ -112,7 +112,7 @@ bool attribute(Problem& problem, const Findings& findings, const std::string& fi
   return true;
 }
 
-/// Takes each ${file:PATH} of a text for the file's path.
+/// Returns the paths of all ${file:PATH} in a text, and replaces each by "1".
 std::vector<std::string> take_files(std::string& text, const std::filesystem::path& folder) {
   constexpr std::string_view kFile = "${file:";
   std::vector<std::string> files;
@@ -129,7 +129,7 @@ std::vector<std::string> take_files(std::string& text, const std::filesystem::pa
   return files;
 }
 
-/// Of a text with ${file:PATH}: what it stands for whenever that is asked. `read`: as it was
+/// Renews a text with ${file:PATH} at each connect. `read`: the text with the files as they were
 /// loaded.
 UrlRenewal renewal_of(const Node& node, const EnvironmentLookup& environment,
                       const std::string& read) {
@@ -142,7 +142,7 @@ UrlRenewal renewal_of(const Node& node, const EnvironmentLookup& environment,
   std::vector<Problem> reported;
   substitute(literal, environment, none, reported);
   const auto now = [node, environment, read](const std::string& url) {
-    // A program has chosen another one since.
+    // The program has replaced the URL.
     if (url != read)
       return url;
     auto renewed = node;
@@ -150,7 +150,7 @@ UrlRenewal renewal_of(const Node& node, const EnvironmentLookup& environment,
     std::vector<Problem> problems;
     substitute(renewed, environment, files, problems);
     if (!problems.empty()) {
-      throw std::runtime_error(fmt::format("{}; {}", problems.front().what, problems.front().fix));
+      throw std::runtime_error(fmt::format("{}. {}", problems.front().what, problems.front().fix));
     }
     return renewed.value;
   };
@@ -163,7 +163,7 @@ bool is_inside(std::string_view option, std::string_view around) {
           option[around.size()] == '[');
 }
 
-/// An option that could not be read has its default now, about which nobody wants to hear.
+/// An option that could not be read has its default, whose problems are only a consequence.
 bool is_consequence(const Problem& problem, const std::vector<Problem>& causes) {
   return std::any_of(causes.begin(), causes.end(), [&](const Problem& cause) {
     return !cause.option.empty() &&
@@ -171,7 +171,7 @@ bool is_consequence(const Problem& problem, const std::vector<Problem>& causes) 
   });
 }
 
-/// What librdkafka itself says of its properties, where validate() has no objection.
+/// Adds problems of librdkafka with its properties, unless validate() has reported the property.
 void check_properties(const Options& options, const LoadRequest& request,
                       std::vector<Problem>& problems) {
   if (!request.property_problem)
@@ -189,12 +189,12 @@ void check_properties(const Options& options, const LoadRequest& request,
     Problem problem;
     problem.option = option;
     problem.what = std::move(what);
-    problem.fix = "see CONFIGURATION.md of librdkafka";
+    problem.fix = "See CONFIGURATION.md of librdkafka";
     problems.push_back(std::move(problem));
   }
 }
 
-/// Every handler inherits a wrong default; it is wrong once.
+/// Every handler inherits a wrong default, which is reported once.
 bool is_repeated(const Problem& problem, const std::vector<Problem>& problems) {
   return !problem.also.empty() &&
          std::any_of(problems.begin(), problems.end(), [&](const Problem& other) {
@@ -203,7 +203,7 @@ bool is_repeated(const Problem& problem, const std::vector<Problem>& problems) {
          });
 }
 
-/// Line by line, then what the file lacks, then what came with --default and --set.
+/// Line by line, then missing options, then options of --default and --set.
 void in_order_of_the_file(std::vector<Problem>& problems) {
   std::stable_sort(problems.begin(), problems.end(), [](const Problem& a, const Problem& b) {
     const auto place = [](const Problem& problem) {
@@ -213,17 +213,17 @@ void in_order_of_the_file(std::vector<Problem>& problems) {
   });
 }
 
-/// Everything that loading finds out. Not to be moved: the findings point into the tree.
+/// The result of loading. It cannot be moved, because the findings point into the tree.
 class Loading {
  public:
   explicit Loading(const LoadRequest& request) : request_(request) {
     merge_layers();
-    options_ = read_options(root_, request_.table, findings_);
+    options_ = read_options(root_, option_table(), findings_);
     if (const auto url = findings_.nodes.find("postgres.url"); url != findings_.nodes.end()) {
       options_.postgres.renewal =
           renewal_of(*url->second, request_.environment, options_.postgres.url);
     }
-    // Of a file that cannot be read nothing is known, so neither is what it lacks.
+    // The missing options of an unreadable file are unknown.
     if (readable_)
       check();
     in_order_of_the_file(findings_.problems);
@@ -252,16 +252,10 @@ class Loading {
     if (file)
       layers.push_back(*std::move(file));
     add(request_.overrides, "--set");
-    std::vector<std::string> warnings;
     for (Node& layer : layers) {
-      rename_deprecated(layer, request_.table, warnings, findings_.problems);
-      check_shape(layer, request_.table, findings_.problems);
+      check_shape(layer, option_table(), findings_.problems);
       substitute(layer, request_.environment, files(), findings_.problems);
       merge(root_, layer);
-    }
-    for (const std::string& warning : warnings) {
-      if (request_.warn)
-        request_.warn(warning);
     }
   }
 
@@ -301,7 +295,7 @@ Options load(const LoadRequest& request) {
 
 std::vector<OptionInForce> load_in_force(const LoadRequest& request) {
   Loading loading{request};
-  return options_in_force(loading.options(), request.table, loading.findings());
+  return options_in_force(loading.options(), option_table(), loading.findings());
 }
 
 }  // namespace pawl::config

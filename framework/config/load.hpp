@@ -9,49 +9,46 @@
 
 #include "config/files.hpp"
 #include "config/in_force.hpp"
-#include "config/option_table.hpp"
 #include "config/problems.hpp"
 #include "config/substitution.hpp"
 
 namespace pawl::config {
 
-/// The value of a variable of this process' environment.
+/// The value of an environment variable of this process.
 [[nodiscard]] std::optional<std::string> process_environment(const std::string& name);
 
 struct LoadRequest {
-  /// The config file. Empty: none, everything comes from `overrides` and the defaults.
+  /// The configuration file. Empty: none, all options come from `overrides` and the defaults.
   std::filesystem::path path;
-  /// Taken instead of the file's content; `path` is then only its name in error texts.
+  /// Replaces the content of the file. `path` is then only its name in error texts.
   std::optional<std::string> text;
-  /// What was read of them before is taken from here; null: all are read. Outlives the call.
+  /// Files that were read before are taken from it. Null: all files are read. Must outlive the
+  /// call.
   Files* files = nullptr;
-  /// "kafka.group=other", as after --set; later ones win. The value is any TOML value, or a bare
-  /// string.
+  /// "kafka.group=other", as after --set. The last one of an option counts. The value is a TOML
+  /// value or a bare string.
   std::vector<std::string> overrides;
-  /// The same, as after --default: the file and `overrides` win.
+  /// The same, as after --default: the file and `overrides` take precedence.
   std::vector<std::string> defaults = {};
-  /// Whence ${NAME} comes.
+  /// The source of ${NAME}.
   EnvironmentLookup environment = process_environment;
-  /// Says what is wrong with a property of [kafka.librdkafka]; empty: nothing, or not asked. This
-  /// room does not know librdkafka (kafka::property_problem does).
+  /// Returns the problem of a property of [kafka.librdkafka], or an empty text. Empty: properties
+  /// are not checked. This module does not use librdkafka (kafka::property_problem does).
   std::function<std::string(const std::string& name, const std::string& value)> property_problem =
       {};
-  /// Told, one line each, what is read but should be changed: old names of options.
-  std::function<void(const std::string& warning)> warn = {};
-  /// False: what nobody has said may be missing.
+  /// False: required options may be missing.
   bool complete = true;
-  /// What lacks both kafka.group and handlers is no consumer's, and enough to relay the outbox.
+  /// A configuration without kafka.group and without handlers is valid, because it can relay the
+  /// outbox.
   bool may_only_relay = false;
-  /// Another one than the program's is for tests.
-  OptionTable table = option_table();
 };
 
-/// The options of the user's file over the defaults, and the overrides over both.
-/// They are valid in the sense of validate(). Throws ConfigErrors with everything that is wrong,
-/// in the order of the file; its texts never show a substituted value or a password.
+/// Reads the defaults, then the file, then the overrides. The result passes validate(). Throws
+/// ConfigErrors with all errors in the order of the file. Its texts never contain a substituted
+/// value or a password.
 [[nodiscard]] Options load(const LoadRequest& request);
 
-/// The same, with each option's value and where it comes from; throws the same.
+/// The same, as a list of options with their values and origins.
 [[nodiscard]] std::vector<OptionInForce> load_in_force(const LoadRequest& request);
 
 }  // namespace pawl::config

@@ -14,7 +14,7 @@ namespace {
 /// ${...} always gives text, also where a number is wanted.
 std::string with_substitution_hint(const Node& node, std::string fix) {
   if (node.substituted)
-    fix += "; for a value from outside use --set, ${...} always gives a string";
+    fix += ". ${...} always gives a string; for a value from outside, use --set";
   return fix;
 }
 
@@ -51,8 +51,8 @@ bool Reader::is_text(const Node& found, const std::string& option, std::string& 
     return true;
   }
   const std::string fix = is_scalar(found) && !found.written.empty()
-                              ? fmt::format("write it in quotes: \"{}\"", found.written)
-                              : "write a text in quotes";
+                              ? fmt::format("Put it in quotes: \"{}\"", found.written)
+                              : "Write a string in quotes";
   findings_.report(found, option, "expected a string, found " + found.describe(), fix);
   return false;
 }
@@ -68,8 +68,8 @@ void Reader::texts(const std::string& key, std::vector<std::string>& out) const 
     return;
   if (found->kind != Node::Kind::kArray) {
     const std::string fix = found->kind == Node::Kind::kString
-                                ? fmt::format("write [{}]", in_quotes(found->written))
-                                : "write texts in quotes between [ and ]";
+                                ? fmt::format("Write [{}]", in_quotes(found->written))
+                                : "Write strings in quotes between [ and ]";
     findings_.report(*found, option(key),
                      "expected an array of strings, found " + found->describe(), fix);
     return;
@@ -93,7 +93,7 @@ void Reader::flag(const std::string& key, bool& out) const {
     return;
   }
   findings_.report(*found, option(key), "expected true or false, found " + found->describe(),
-                   with_substitution_hint(*found, "write true or false without quotes"));
+                   with_substitution_hint(*found, "Write true or false without quotes"));
 }
 
 bool Reader::is_duration(const Node& found, const std::string& option,
@@ -105,12 +105,12 @@ bool Reader::is_duration(const Node& found, const std::string& option,
     }
   }
   std::string fix =
-      "write a whole number and ms, s, m, h or d in quotes, such as \"500ms\" or \"30s\"";
+      "Write a whole number with ms, s, m, h, or d in quotes, such as \"500ms\" or \"30s\"";
   if (found.kind == Node::Kind::kInteger && found.integer >= 0) {
-    fix = fmt::format("write the unit: \"{0}s\" for seconds or \"{0}ms\" for milliseconds",
+    fix = fmt::format("Add the unit: \"{0}s\" for seconds or \"{0}ms\" for milliseconds",
                       found.integer);
   }
-  findings_.report(found, option, "expected a duration, found " + found.describe(), fix);
+  findings_.report(found, option, "expected a DURATION, found " + found.describe(), fix);
   return false;
 }
 
@@ -125,8 +125,8 @@ void Reader::durations(const std::string& key, std::vector<std::chrono::millisec
     return;
   if (found->kind != Node::Kind::kArray) {
     findings_.report(*found, option(key),
-                     "expected an array of durations, found " + found->describe(),
-                     "write durations in quotes between [ and ], such as [\"1m\", \"1h\"]");
+                     "expected an array of DURATIONs, found " + found->describe(),
+                     "Write DURATIONs in quotes between [ and ], such as [\"1m\", \"1h\"]");
     return;
   }
   std::vector<std::chrono::milliseconds> read;
@@ -151,10 +151,10 @@ void Reader::size(const std::string& key, std::size_t& out) const {
       return;
     }
   }
-  std::string fix = "write a whole number and B, KiB, MiB or GiB in quotes, such as \"64KiB\"";
+  std::string fix = "Write a whole number with B, KiB, MiB, or GiB in quotes, such as \"64KiB\"";
   if (found->kind == Node::Kind::kInteger && found->integer >= 0) {
-    fix = fmt::format("write the unit: \"{0}B\" for bytes or \"{0}KiB\" for kibibytes",
-                      found->integer);
+    fix =
+        fmt::format("Add the unit: \"{0}B\" for bytes or \"{0}KiB\" for kibibytes", found->integer);
   }
   findings_.report(*found, option(key), "expected a size, found " + found->describe(), fix);
 }
@@ -166,10 +166,10 @@ bool Reader::is_count(const Node& found, const std::string& option, std::uint64_
     out = static_cast<std::uint64_t>(found.integer);
     return true;
   }
-  std::string fix = "write a number without quotes";
+  std::string fix = "Write a number without quotes";
   if (found.kind == Node::Kind::kInteger) {
-    fix = found.integer < 0 ? "write a number that is not negative"
-                            : fmt::format("write a number of at most {}", most);
+    fix = found.integer < 0 ? "Use a number that is not negative"
+                            : fmt::format("Use a number of at most {}", most);
   }
   findings_.report(found, option, "expected a whole number, found " + found.describe(),
                    with_substitution_hint(found, fix));
@@ -185,9 +185,8 @@ std::optional<std::size_t> Reader::choice(const std::string& key,
   const auto name = std::find(names.begin(), names.end(), value);
   if (name != names.end())
     return static_cast<std::size_t>(name - names.begin());
-  findings_.report(*found, option(key),
-                   fmt::format("{} is not a known value", in_quotes(found->written)),
-                   fmt::format("write {}", any_of(names)));
+  findings_.report(*found, option(key), fmt::format("invalid value {}", in_quotes(found->written)),
+                   fmt::format("Use {}", any_of(names)));
   return std::nullopt;
 }
 

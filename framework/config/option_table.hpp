@@ -16,8 +16,8 @@
 
 namespace pawl::config {
 
-/// What the options of the table are fields of: the options, and a handler, which is what
-/// [handler_defaults] says until a [[handler]] says otherwise.
+/// The options of the table are fields of these: the options, and a handler. The handler contains
+/// [handler_defaults] until a [[handler]] overrides them.
 struct Settings {
   Options options;
   HandlerOptions handler;
@@ -26,7 +26,7 @@ struct Settings {
 template <typename T>
 using FieldOf = T& (*)(Settings&);
 
-/// What an option that has a few values calls one of them.
+/// One value of an option that has a fixed set of values.
 struct Word {
   std::string_view name;
   std::string_view meaning = {};  ///< Markdown, for the documents
@@ -34,11 +34,11 @@ struct Word {
 
 struct TextField {
   FieldOf<std::string> of;
-  /// Of a label, which is checked as one (Validation::label); 0: validate() has a check of its own.
+  /// The limit of a label, which Validation::label checks. 0: validate() has a separate check.
   std::size_t most_bytes = 0;
 };
 
-/// A file; a relative path begins at the folder of the config file, as in ${file:PATH}.
+/// A file. A relative path starts at the folder of the configuration file, as in ${file:PATH}.
 struct PathField {
   FieldOf<std::string> of;
 };
@@ -61,10 +61,10 @@ struct DurationField {
   FieldOf<milliseconds> of;
   milliseconds least;
   milliseconds most;
-  bool or_zero = false;  ///< zero is allowed as well, and turns something off
+  bool or_zero = false;  ///< zero is allowed too, and disables the feature
 };
 
-/// Several, each in this range; `most_values`: how many.
+/// 1 to `most_values` durations, each in this range.
 struct DurationsField {
   FieldOf<std::vector<milliseconds>> of;
   milliseconds least;
@@ -84,14 +84,14 @@ struct CountField {
   std::uint32_t most;
 };
 
-/// An enumeration; the words stand in the order of its enumerators, which begin with zero.
+/// An enumeration. The words are in the order of its enumerators, which start with zero.
 struct ChoiceField {
   std::span<const Word> words;
   std::size_t (*get)(Settings&);
   void (*set)(Settings&, std::size_t);
 };
 
-/// What is no plain value. `read` takes the option out of its section.
+/// A value of another kind. `read` reads the option from its section.
 struct OtherField {
   void (*read)(const Reader& section, Findings& findings, Settings& out);
   Node (*value)(Settings&);
@@ -101,36 +101,32 @@ using OptionField =
     std::variant<TextField, PathField, TextsField, WordField, FlagField, DurationField,
                  DurationsField, SizeField, CountField, ChoiceField, OtherField>;
 
-/// How a [[handler]] has an option of a section for itself.
+/// How a [[handler]] overrides an option of a section.
 struct HandlersOwn {
-  void (*to_handler)(Settings&);    ///< the section's field is now also the handler's own
-  void (*from_handler)(Settings&);  ///< what the handler has of its own is now the section's field
+  void (*to_handler)(Settings&);    ///< copies the field of the section to the handler
+  void (*from_handler)(Settings&);  ///< copies the override of the handler, if any, to the section
 };
 
-/// What `pawl config show` may print of an option's value.
+/// The part of an option's value that `pawl config show` may print.
 enum class Shown {
   kAll,
-  kConnection,  ///< redact_url() says
-  kProgram,     ///< the first text; the others are arguments, which may be secret
+  kConnection,  ///< the result of redact_url()
+  kProgram,     ///< the first string; the others are arguments, which may be secret
   kSecret,      ///< nothing
 };
 
-/// Everything that is known of an option but its default, which is that of the field in
-/// pawl::Options.
+/// The description of an option. Its default is that of the field in pawl::Options.
 struct OptionDescriptor {
-  std::string_view section;  ///< "kafka"; "handler" for what only a [[handler]] has
+  std::string_view section;  ///< "kafka"; "handler" for options of a [[handler]] only
   std::string_view name;
   OptionField field;
-  /// Markdown: what it may hold. Empty: the field's range or words say it.
+  /// Markdown: the allowed values. Empty: the range or the words of the field.
   std::string_view values = {};
-  std::string_view meaning = {};     ///< Markdown, whole sentences
+  std::string_view meaning = {};     ///< Markdown, full sentences; links are relative to docs/
   std::string_view example = {};     ///< TOML, for conf/reference.toml; empty: the default
-  const HandlersOwn* own = nullptr;  ///< nullptr: no handler may say otherwise
-  /// Names that it had: "name" in the same section, or "section.name". They are read with a
-  /// warning.
-  std::span<const std::string_view> deprecated = {};
+  const HandlersOwn* own = nullptr;  ///< nullptr: a handler cannot override it
   Shown shown = Shown::kAll;
-  bool free_table = false;  ///< a section of its own within its section, with any keys
+  bool free_table = false;  ///< a section within its section, with any keys
 
   [[nodiscard]] bool of_handler() const { return section == "handler" || own != nullptr; }
   [[nodiscard]] std::string option() const { return dotted(section, name); }
@@ -140,15 +136,15 @@ using OptionTable = std::span<const OptionDescriptor>;
 
 inline constexpr std::chrono::hours kLongestRetention{24 * 3650};
 
-/// The one place of every option: the reader, the ranges, the known names, what a handler may say,
-/// conf/reference.toml, docs/configuration.md and `pawl config show` all go by it.
+/// All options. The reader, the ranges, the known names, the overrides of handlers,
+/// conf/reference.toml, docs/reference, and `pawl config show` are derived from it.
 [[nodiscard]] OptionTable option_table();
 
-/// Reads an option out of its section, or a handler's table.
+/// Reads an option from its section, or from the table of a handler.
 void read_option(const OptionDescriptor& option, const Reader& section, Findings& findings,
                  Settings& out);
 
-/// Its value as a document would have it, without a place.
+/// The value of an option as in a configuration file, without a place.
 [[nodiscard]] Node value_of(const OptionDescriptor& option, Settings& settings);
 
 }  // namespace pawl::config

@@ -60,7 +60,7 @@ std::optional<Node> parse_override(const std::string& text, std::vector<Problem>
   const auto [option, value, has_value] = split_override(text);
   const auto source = std::make_shared<Source>();
   source->command_line = true;
-  source->name = fmt::format("{} {}{}", flag, option, has_value ? "=..." : "");
+  source->name = option.empty() ? std::string(flag) : fmt::format("{} {}", flag, option);
   const auto refuse = [&](std::string what, std::string fix) {
     Problem problem;
     problem.where = source->name;
@@ -71,15 +71,16 @@ std::optional<Node> parse_override(const std::string& text, std::vector<Problem>
   };
 
   const auto form =
-      fmt::format("write {0} section.option=value, such as {0} kafka.group=other", flag);
+      fmt::format("Write {0} section.option=value, such as {0} kafka.group=other", flag);
   if (!has_value)
     return refuse("no value", form);
   const std::vector<std::string> path = path_of(option);
   if (std::any_of(path.begin(), path.end(), [](const auto& name) { return name.empty(); }))
     return refuse("no option", form);
   if (path.front() == "handler" && path.size() > 1) {
-    return refuse("options of one handler cannot be set here",
-                  "change them in the config file, or all handlers' with handler_defaults");
+    return refuse(
+        "options of a single handler cannot be set here",
+        "Change them in the configuration file, or set handler_defaults for all handlers");
   }
 
   Node node = parse_override_value(source, value);

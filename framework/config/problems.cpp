@@ -46,20 +46,22 @@ std::size_t distance(std::string_view from, std::string_view to) {
 
 std::string Problem::text() const {
   std::string out;
-  if (!where.empty())
-    out += where + ": ";
-  out += option;
-  if (!shown.empty())
-    out += " = " + shown;
-  if (!option.empty())
-    out += ": ";
+  // "--set kafka.group" names the option already.
+  const bool is_named = where.starts_with("--") && where.ends_with(" " + option);
+  if (is_named) {
+    out = where + (shown.empty() ? "" : "=" + shown) + ": ";
+  } else {
+    out = where.empty() ? "" : where + ": ";
+    if (!option.empty())
+      out += option + (shown.empty() ? "" : " = " + shown) + ": ";
+  }
   if (place && place->line > 1)
     out += fmt::format("line {}, ", place->line);
   if (place)
     out += fmt::format("column {}: ", place->column);
   out += what;
   if (!fix.empty())
-    out += "; " + fix;
+    out += ". " + fix;
   return out;
 }
 
@@ -95,11 +97,15 @@ std::string in_quotes(std::string_view text) {
 
 std::optional<std::string> nearest(std::string_view name,
                                    const std::vector<std::string>& candidates) {
-  const std::size_t tolerance = std::max<std::size_t>(2, name.size() / 3);
+  return nearest(name, candidates, std::max<std::size_t>(2, name.size() / 3));
+}
+
+std::optional<std::string> nearest(std::string_view name,
+                                   const std::vector<std::string>& candidates, std::size_t most) {
   std::optional<std::string> best;
-  std::size_t best_distance = tolerance + 1;
+  std::size_t best_distance = most + 1;
   for (const std::string& candidate : candidates) {
-    // A short name is near to everything: what is left must still be recognisable.
+    // A short name is near to every other: what is left must still be recognizable.
     const std::size_t d = distance(name, candidate);
     if (d < best_distance && d < candidate.size()) {
       best = candidate;
@@ -113,7 +119,7 @@ std::string any_of(const std::vector<std::string_view>& names) {
   std::string text;
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (i > 0)
-      text += i + 1 == names.size() ? " or " : ", ";
+      text += i + 1 < names.size() ? ", " : names.size() == 2 ? " or " : ", or ";
     text += fmt::format("\"{}\"", names[i]);
   }
   return text;

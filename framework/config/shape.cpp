@@ -13,6 +13,7 @@ namespace pawl::config {
 namespace {
 
 constexpr const char* kHandler = "handler";
+constexpr const char* kSeeAll = "See: pawl config show";
 
 /// The options of a section, by their names; sorted, as the first of two that are equally near is
 /// suggested.
@@ -76,7 +77,7 @@ class ShapeCheck {
     if (node.kind == Node::Kind::kTable)
       return true;
     report(node, name, "expected a section, found " + node.describe(),
-           fmt::format("write its options below [{}]", name));
+           fmt::format("Write its options below [{}]", name));
     return false;
   }
 
@@ -87,9 +88,9 @@ class ShapeCheck {
                        });
     if (!array) {
       const std::string found =
-          node.kind == Node::Kind::kArray ? "an array of something else" : node.describe();
+          node.kind == Node::Kind::kArray ? "an array of other values" : node.describe();
       report(node, kHandler, "expected an array of tables, found " + found,
-             "write [[handler]] with two brackets, once for each handler");
+             "Write [[handler]] with two brackets, once per handler");
       return false;
     }
     for (std::size_t i = 0; i < node.items.size(); ++i)
@@ -101,10 +102,11 @@ class ShapeCheck {
     erase_members(node, [&](const std::string& key, Node& value) {
       if (std::find(handler_keys_.begin(), handler_keys_.end(), key) != handler_keys_.end())
         return false;
-      std::string fix = "see [[handler]] in conf/reference.toml";
+      std::string fix = "See: docs/reference/handler.md";
       if (const auto near = nearest(key, handler_keys_))
-        fix = fmt::format("did you mean {}?", *near);
-      report(value, fmt::format("{}[{}].{}", kHandler, index, key), "unknown option", fix);
+        fix = fmt::format("Did you mean {}?", *near);
+      report(value, fmt::format("{}[{}].{}", kHandler, index, key), "unknown option in [[handler]]",
+             fix);
       return true;
     });
   }
@@ -117,16 +119,16 @@ class ShapeCheck {
     const bool table = node.kind == Node::Kind::kTable || node.kind == Node::Kind::kArray;
     if (!table)
       return unknown_key("", name, node, nullptr);
-    std::string fix = "see conf/reference.toml for the sections";
+    std::string fix = kSeeAll;
     if (const auto near = nearest(name, sections)) {
-      fix = *near == kHandler ? "did you mean [[handler]]?"
-                              : fmt::format("did you mean [{}]?", *near);
+      fix = *near == kHandler ? "Did you mean [[handler]]?"
+                              : fmt::format("Did you mean [{}]?", *near);
     }
     report(node, name, "unknown section", fix);
   }
 
-  /// The nearest key of the same section, else the same or the nearest key of another one: an
-  /// option below the wrong heading is as likely as a slip of the finger.
+  /// Suggests the nearest key of the same section. Otherwise the same key of another section, or a
+  /// very near one: an option below the wrong heading is as likely as a typing error.
   void unknown_key(const std::string& section_name, const std::string& key, const Node& node,
                    const Known* known) {
     std::optional<std::string> near;
@@ -143,21 +145,23 @@ class ShapeCheck {
         elsewhere.push_back(other);
     }
     if (!near) {
-      if (const auto other = nearest(key, elsewhere)) {
+      const auto most = std::min<std::size_t>(2, key.size() / 3);
+      if (const auto other = nearest(key, elsewhere, most)) {
         for (const auto& [name, options] : sections_) {
           if (options.contains(*other))
             near = near.value_or(dotted(name, *other));
         }
       }
     }
-    std::string fix = "see conf/reference.toml for the options";
+    std::string fix = kSeeAll;
     if (near)
-      fix = fmt::format("did you mean {}?", *near);
+      fix = fmt::format("Did you mean {}?", *near);
     if (section_name == "kafka" &&
         (key.find('.') != std::string::npos || node.kind == Node::Kind::kTable)) {
-      fix = "properties of librdkafka stand below [kafka.librdkafka]";
+      fix = "Properties of librdkafka belong in [kafka.librdkafka]";
     }
-    report(node, dotted(section_name, key), "unknown option", fix);
+    const auto place = section_name.empty() ? "" : fmt::format(" in [{}]", section_name);
+    report(node, dotted(section_name, key), "unknown option" + place, fix);
   }
 
   void report(const Node& node, std::string option, std::string what, std::string fix) {

@@ -50,8 +50,8 @@ void add_properties(const Node& node, const std::string& prefix, Findings& findi
         break;
       default:
         findings.report(value, option,
-                        "expected a string, number or boolean, found " + value.describe(),
-                        "write the value as CONFIGURATION.md of librdkafka has it");
+                        "expected a string, number, or boolean, found " + value.describe(),
+                        "Write the value as in CONFIGURATION.md of librdkafka");
     }
   }
 }
@@ -66,20 +66,20 @@ struct ItemWords {
 constexpr std::array<std::string_view, 2> kCheckKeys{"text", "name"};
 constexpr std::array<std::string_view, 3> kStatementKeys{"text", "expect_rows", "name"};
 
-constexpr ItemWords kCheckWords{"a check", R"(write { name = "...", text = "SELECT ..." })",
+constexpr ItemWords kCheckWords{"a check", R"(Write { name = "...", text = "SELECT ..." })",
                                 kCheckKeys};
-constexpr ItemWords kStatementWords{"a statement", R"(write { text = "...", expect_rows = 1 })",
+constexpr ItemWords kStatementWords{"a statement", R"(Write { text = "...", expect_rows = 1 })",
                                     kStatementKeys};
 
-void report_unknown_keys(const Node& node, const std::string& option, std::string_view name,
+void report_unknown_keys(const Node& node, const std::string& option,
                          std::span<const std::string_view> known, Findings& findings) {
   for (const auto& [key, value] : node.members) {
     if (std::ranges::find(known, key) != known.end())
       continue;
     const auto near = nearest(key, {known.begin(), known.end()});
     findings.report(value, dotted(option, key), "unknown option",
-                    near ? fmt::format("did you mean {}?", *near)
-                         : fmt::format("{} has {}", name, fmt::join(known, " and ")));
+                    near ? fmt::format("Did you mean {}?", *near)
+                         : fmt::format("Known options: {}", fmt::join(known, ", ")));
   }
 }
 
@@ -99,7 +99,7 @@ void read_item(const Node& node, const std::string& option, const Reader& list,
                     std::string(words.example));
   reader.text("text", text);
   read_rest(reader);
-  report_unknown_keys(node, option, words.name, words.keys, findings);
+  report_unknown_keys(node, option, words.keys, findings);
 }
 
 /// Calls `read(node, option)` for every item of `sql`, which may also be one item without [ ].
@@ -154,10 +154,10 @@ void read_start(const Reader& kafka, Findings& findings, Settings& settings) {
   }
   const bool local = node->kind == Node::Kind::kLocalTime;
   findings.report(*node, kafka.option("start"),
-                  fmt::format("expected a name or a time, found {}", node->describe()),
-                  local ? "write date, time and time zone, such as 2026-01-31T00:00:00Z"
-                        : "write \"committed\", \"earliest\", \"latest\", \"halt\" or a time such "
-                          "as 2026-01-31T00:00:00Z");
+                  fmt::format("expected a name or a TIMESTAMP, found {}", node->describe()),
+                  local ? "Write date, time, and time zone, such as 2026-01-31T00:00:00Z"
+                        : "Use \"committed\", \"earliest\", \"latest\", \"halt\", or a TIMESTAMP "
+                          "such as 2026-01-31T00:00:00Z");
 }
 
 void read_partitions(const Reader& kafka, Findings& findings, Settings& settings) {
@@ -168,7 +168,7 @@ void read_partitions(const Reader& kafka, Findings& findings, Settings& settings
   if (node->kind != Node::Kind::kArray) {
     findings.report(*node, kafka.option("partitions"),
                     "expected an array of numbers, found " + node->describe(),
-                    "write partition numbers between [ and ], such as [0, 1]");
+                    "Write partition numbers between [ and ], such as [0, 1]");
     return;
   }
   out.clear();
@@ -200,8 +200,7 @@ void read_statements(const Reader& handler, Findings& findings, Settings& settin
   auto& out = settings.handler.sql;
   const Node* const list = handler.node("sql");
   if (list != nullptr && list->kind == Node::Kind::kArray && list->items.empty()) {
-    findings.report(*list, handler.option("sql"), "an array without statements",
-                    "write at least one statement");
+    findings.report(*list, handler.option("sql"), "an empty array", "Write at least one statement");
   }
   read_items(handler, [&](const Node& node, const std::string& option) {
     SqlStatement& statement = out.emplace_back();
@@ -232,10 +231,10 @@ void read_response(const Reader& handler, Findings& findings, Settings& settings
   static constexpr std::array<std::string_view, 1> kKeys{"statement"};
   const Reader reader{*node, option, findings};
   if (reader.node("statement") == nullptr)
-    findings.report(*node, option, "names no statement",
-                    R"(write "SELECT ...", or { statement = "NAME" })");
+    findings.report(*node, option, "no statement",
+                    R"(Write "SELECT ...", or { statement = "NAME" })");
   reader.text("statement", out.statement);
-  report_unknown_keys(*node, option, "a response", kKeys, findings);
+  report_unknown_keys(*node, option, kKeys, findings);
 }
 
 namespace {
@@ -293,8 +292,8 @@ std::optional<nlohmann::json> json_of(const Node& node, const std::string& optio
     default:
       break;
   }
-  findings.report(node, option, "JSON has no such value: " + node.describe(),
-                  "write a string, number, boolean, array or table");
+  findings.report(node, option, "not a JSON value: " + node.describe(),
+                  "Use a string, number, boolean, array, or table");
   return std::nullopt;
 }
 
@@ -307,9 +306,9 @@ void read_path(const Reader& reader, const std::string& key, std::string& out) {
 }
 
 constexpr std::array<std::string_view, 17> kHttpKeys{
-    "method",    "url",        "headers",   "json",        "body",       "key_header",
-    "success",   "retry",      "permanent", "not_done",    "outage",     "timeout",
-    "max_calls", "keep_alive", "ca_file",   "certificate", "private_key"};
+    "method",        "url",        "headers",   "json",        "body",       "key_header",
+    "success",       "retry",      "permanent", "not_done",    "outage",     "timeout",
+    "max_in_flight", "keep_alive", "ca_file",   "certificate", "private_key"};
 
 }  // namespace
 
@@ -321,7 +320,7 @@ void read_http(const Reader& handler, Findings& findings, Settings& settings) {
   const std::string option = handler.option("http");
   if (node->kind != Node::Kind::kTable) {
     findings.report(*node, option, "expected a table, found " + node->describe(),
-                    R"(write { url = "https://HOST/PATH", json = { id = "{/id}" } })");
+                    R"(Write { url = "https://HOST/PATH", json = { id = "{/id}" } })");
     return;
   }
   // As `config show` has it.
@@ -332,13 +331,13 @@ void read_http(const Reader& handler, Findings& findings, Settings& settings) {
   reader.text("method", out.method);
   read_http_text(reader, "url", out.url);
   if (reader.node("url") == nullptr)
-    findings.report(*node, option, "has no url", R"(write url = "https://HOST/PATH")");
+    findings.report(*node, option, "no url", R"(Set url = "https://HOST/PATH")");
   if (const Node* const headers = reader.node("headers")) {
     const Reader each{*headers, reader.option("headers"), findings};
     if (headers->kind != Node::Kind::kTable) {
       findings.report(*headers, reader.option("headers"),
                       "expected a table, found " + headers->describe(),
-                      R"(write headers = { Authorization = "Bearer ${file:PATH}" })");
+                      R"(Write headers = { Authorization = "Bearer ${file:PATH}" })");
     }
     for (const auto& [name, value] : headers->members)
       read_http_text(each, name, out.headers[name]);
@@ -356,16 +355,16 @@ void read_http(const Reader& handler, Findings& findings, Settings& settings) {
   reader.text("outage", out.outage);
   if (const Node* const timeout = reader.node("timeout");
       timeout != nullptr && handler.node("timeout") != nullptr) {
-    findings.report(*timeout, reader.option("timeout"), "stands beside the handler's timeout",
-                    "leave one of the two out: both bound the whole call");
+    findings.report(*timeout, reader.option("timeout"), "conflicts with the handler's timeout",
+                    "Remove one of them, because both limit the whole call");
   }
   reader.duration("timeout", settings.handler.timeout);
-  reader.count("max_calls", out.max_calls);
+  reader.count("max_in_flight", out.max_in_flight);
   reader.flag("keep_alive", out.keep_alive);
   read_path(reader, "ca_file", out.ca_file);
   read_path(reader, "certificate", out.certificate);
   read_path(reader, "private_key", out.private_key);
-  report_unknown_keys(*node, option, "http", kHttpKeys, findings);
+  report_unknown_keys(*node, option, kHttpKeys, findings);
 }
 
 Node http_value(Settings& settings) {
@@ -392,8 +391,8 @@ Node http_value(Settings& settings) {
   add("permanent", http.permanent);
   add("not_done", http.not_done);
   add("outage", http.outage);
-  if (http.max_calls > 0)
-    table.members.emplace("max_calls", integer_value(http.max_calls));
+  if (http.max_in_flight > 0)
+    table.members.emplace("max_in_flight", integer_value(http.max_in_flight));
   if (!http.keep_alive)
     table.members.emplace("keep_alive", flag_value(false));
   add("ca_file", http.ca_file);

@@ -53,7 +53,7 @@ class Substitution {
       }
       const std::size_t end = rest.find('}', at);
       if (end == std::string_view::npos) {
-        report(node, option, "${ without }", "close it, or write $${ for a plain ${");
+        report(node, option, "${ without }", "Close it, or write $${ for a literal ${");
         break;
       }
       out += rest.substr(0, at);
@@ -70,14 +70,15 @@ class Substitution {
       return file_content(node, option, name.substr(kFilePrefix.size()));
     }
     if (!is_variable_name(name)) {
-      report(node, option, fmt::format("${{{}}} is neither a variable nor a file", name),
-             "write ${NAME}, ${file:PATH}, or $${ for a plain ${");
+      report(node, option,
+             fmt::format("${{{}}} is neither an environment variable nor a file", name),
+             "Write ${NAME}, ${file:PATH}, or $${ for a literal ${");
       return "";
     }
     if (auto value = environment_(name))
       return *value;
     report(node, option, fmt::format("the environment variable {} is not set", name),
-           "set it, or write $${ for a plain ${");
+           "Set it, or write $${ for a literal ${");
     return "";
   }
 
@@ -87,7 +88,7 @@ class Substitution {
     if (!content.text) {
       report(node, option,
              fmt::format("the file {} cannot be read ({})", path.string(), content.problem),
-             "give the path of a file that this user may read");
+             "Use the path of a file that this user may read");
       return "";
     }
     auto text = *std::move(content.text);
@@ -96,8 +97,8 @@ class Substitution {
     if (text.ends_with('\r'))
       text.pop_back();
     if (text.find('\0') != std::string::npos) {
-      report(node, option, fmt::format("the file {} holds a NUL byte", path.string()),
-             "give the path of a text file");
+      report(node, option, fmt::format("the file {} contains a NUL byte", path.string()),
+             "Use the path of a text file");
       return "";
     }
     return text;

@@ -30,39 +30,39 @@ bool is_host_name(const std::string& name) {
 
 void validate_monitoring(const MonitoringOptions& monitoring, Validation& validation) {
   if (!monitoring.listen.empty() && !parse_listen_address(monitoring.listen)) {
-    validation.add("monitoring.listen", in_quotes(monitoring.listen),
-                   "not an address and a port to listen on",
-                   "write both in numbers, such as \"127.0.0.1:9464\", or \"[::]:9464\" for all "
-                   "interfaces");
+    validation.add(
+        "monitoring.listen", in_quotes(monitoring.listen), "not a numeric address with a port",
+        "Use a numeric address, such as \"127.0.0.1:9464\", or \"[::]:9464\" for all interfaces");
   }
   for (const auto& host : monitoring.hosts) {
     if (!is_host_name(host)) {
-      validation.add("monitoring.hosts", in_quotes(host), "not a host's name",
-                     "write it whole, without http:// and port, such as \"pawl.example.org\"");
+      validation.add("monitoring.hosts", in_quotes(host), "not a host name",
+                     "Use the full name without http:// and port, such as \"pawl.example.org\"");
     }
   }
   const auto& token = monitoring.actions_token;
   if (!token.empty() && token.size() < kShortestToken) {
     validation.add("monitoring.actions_token", "(not shown)",
                    fmt::format("shorter than {} characters", kShortestToken),
-                   "make one by `openssl rand -hex 16`");
+                   "Generate one: openssl rand -hex 16");
   }
   if (!monitoring.trusted_proxy.empty() && !is_numeric_address(monitoring.trusted_proxy)) {
     validation.add("monitoring.trusted_proxy", in_quotes(monitoring.trusted_proxy),
-                   "not an address in numbers",
-                   "write the address from which the proxy connects, such as \"10.0.0.5\" or "
+                   "not a numeric address",
+                   "Use the address from which the proxy connects, such as \"10.0.0.5\" or "
                    "\"::1\", without a port");
   }
   if (is_numeric_address(monitoring.trusted_proxy) && token.empty()) {
-    validation.add("monitoring.trusted_proxy", in_quotes(monitoring.trusted_proxy),
-                   "without monitoring.actions_token, by which the proxy is known",
-                   "set actions_token, and let the proxy send it: Authorization: Bearer TOKEN");
+    validation.add(
+        "monitoring.trusted_proxy", in_quotes(monitoring.trusted_proxy),
+        "requires monitoring.actions_token, which identifies the proxy",
+        "Set actions_token, and configure the proxy to send it: Authorization: Bearer TOKEN");
   }
   if (!is_header_name(monitoring.actor_header)) {
-    validation.add("monitoring.actor_header", in_quotes(monitoring.actor_header),
-                   "not the name of an HTTP header",
-                   "write the one in which the proxy names the person, such as "
-                   "\"X-Forwarded-User\"");
+    validation.add(
+        "monitoring.actor_header", in_quotes(monitoring.actor_header),
+        "not the name of an HTTP header",
+        "Use the header in which the proxy names the operator, such as \"X-Forwarded-User\"");
   }
 }
 
@@ -76,9 +76,10 @@ void validate_dead_letters(const Options& options, Validation& validation) {
     if (std::find(topics.begin(), topics.end(), letters.topic) == topics.end())
       continue;
     // Letters that fail again would feed themselves.
-    validation.add(
-        option, in_quotes(letters.topic), fmt::format("handler[{}] consumes this topic", i),
-        "name one that no handler of this consumer has", fmt::format("handler[{}].topics", i));
+    validation.add(option, in_quotes(letters.topic),
+                   fmt::format("handler[{}] consumes this topic", i),
+                   "Use a topic that no handler of this consumer consumes",
+                   fmt::format("handler[{}].topics", i));
     return;
   }
 }
@@ -97,9 +98,9 @@ void validate_behaviour(const Options& options, Validation& validation) {
   if (options.consumer.durability == Durability::kReplayable &&
       !options.postgres.synchronous_commit.empty()) {
     validation.add("consumer.durability", "\"replayable\"",
-                   "it sets synchronous_commit, which postgres.synchronous_commit sets to \"" +
-                       options.postgres.synchronous_commit + "\"",
-                   "leave one of them out");
+                   fmt::format("conflicts with postgres.synchronous_commit = \"{}\"",
+                               options.postgres.synchronous_commit),
+                   "Remove one of them");
   }
   validation.program("alerts.command", options.alerts.command);
   validate_monitoring(options.monitoring, validation);

@@ -22,7 +22,7 @@ constexpr std::size_t kLabelBytes = 255;
 void validate_brokers(const std::string& servers, Validation& validation) {
   const std::string option = "kafka.bootstrap_servers";
   if (servers.find_first_not_of(' ') == std::string::npos) {
-    validation.add(option, "", "not set", "name a broker, such as \"127.0.0.1:9092\"");
+    validation.add(option, "", "not set", "Set it to a broker, such as \"127.0.0.1:9092\"");
   } else if (auto problem = broker_list_problem(servers)) {
     validation.add(option, in_quotes(servers), std::move(problem->what), std::move(problem->fix));
   }
@@ -32,20 +32,20 @@ void validate_assignment(const KafkaOptions& kafka, Validation& validation) {
   const bool manual = kafka.assignment == Assignment::kManual;
   if (manual && kafka.manual_partitions.empty()) {
     validation.add("kafka.partitions", "", "not set, but kafka.assignment is \"manual\"",
-                   "list the partitions of this process, such as [0, 1]", "kafka.assignment");
+                   "List the partitions of this process, such as [0, 1]", "kafka.assignment");
   }
   if (!manual && !kafka.manual_partitions.empty()) {
     validation.add("kafka.partitions", "", "set, but kafka.assignment is \"group\"",
-                   "remove it, or set kafka.assignment = \"manual\"", "kafka.assignment");
+                   "Remove it, or set kafka.assignment = \"manual\"", "kafka.assignment");
   }
   std::set<std::int32_t> seen;
   for (std::size_t i = 0; i < kafka.manual_partitions.size(); ++i) {
     const std::int32_t partition = kafka.manual_partitions[i];
     const std::string option = fmt::format("kafka.partitions[{}]", i);
     if (partition < 0) {
-      validation.add(option, std::to_string(partition), "not a partition", "give 0 or more");
+      validation.add(option, std::to_string(partition), "not a partition number", "Use 0 or more");
     } else if (!seen.insert(partition).second) {
-      validation.add(option, std::to_string(partition), "listed twice", "remove one");
+      validation.add(option, std::to_string(partition), "listed twice", "Remove one");
     }
   }
 }
@@ -55,7 +55,7 @@ void validate_properties(const KafkaOptions& kafka, Validation& validation) {
     // Values are not shown: many are passwords and keys.
     if (const auto refused = refusal(property, value)) {
       validation.add("kafka.librdkafka." + property, "",
-                     fmt::format("refused: {}", refused->reason), std::string{refused->instead});
+                     fmt::format("rejected: {}", refused->reason), std::string{refused->instead});
     }
   }
 }
@@ -79,17 +79,17 @@ void validate_tokens(const KafkaOptions& kafka, Validation& validation) {
   const bool command = !kafka.oauth_token_command.empty();
   if (command && !bearer) {
     validation.add(option, "", "set, but sasl.mechanism is not OAUTHBEARER",
-                   "set \"sasl.mechanism\" = \"OAUTHBEARER\" and \"security.protocol\" = "
-                   "\"sasl_ssl\" below [kafka.librdkafka], or remove the command");
+                   "Set \"sasl.mechanism\" = \"OAUTHBEARER\" and \"security.protocol\" = "
+                   "\"sasl_ssl\" in [kafka.librdkafka], or remove the command");
   } else if (command && other_way) {
     validation.add(option, "",
-                   "set, and librdkafka has tokens by another way as well "
-                   "(sasl.oauthbearer.method, enable.sasl.oauthbearer.unsecure.jwt)",
-                   "leave one of them out");
+                   "set, but librdkafka also gets tokens by sasl.oauthbearer.method or "
+                   "enable.sasl.oauthbearer.unsecure.jwt",
+                   "Remove one of them");
   } else if (bearer && !command && !other_way) {
-    validation.add(option, "", "not set, and sasl.mechanism OAUTHBEARER has no tokens",
-                   "name a program that prints one, or set \"sasl.oauthbearer.method\" = \"oidc\" "
-                   "below [kafka.librdkafka]",
+    validation.add(option, "", "not set, but sasl.mechanism OAUTHBEARER requires tokens",
+                   "Set it to a program that prints a token, or set \"sasl.oauthbearer.method\" = "
+                   "\"oidc\" in [kafka.librdkafka]",
                    kafka.librdkafka.contains("sasl.mechanism")
                        ? "kafka.librdkafka.sasl.mechanism"
                        : "kafka.librdkafka.sasl.mechanisms");
@@ -114,26 +114,27 @@ void validate_url(const std::string& url, Validation& validation) {
 void validate_kafka(const KafkaOptions& kafka, bool consumes, Validation& validation) {
   validate_brokers(kafka.bootstrap_servers, validation);
   if (consumes && kafka.group.empty()) {
-    validation.add("kafka.group", "", "not set", "name the consumer group, such as \"payments\"");
+    validation.add("kafka.group", "", "not set",
+                   "Set it to the consumer group, such as \"payments\"");
   }
   if (kafka.cluster.empty()) {
     validation.add("kafka.cluster", in_quotes(""), "empty",
-                   "name the cluster, or remove the option");
+                   "Set it to the name of the cluster, or remove it");
   }
   if (kafka.cluster.find('/') != std::string::npos) {
     // cluster/group/topic names a scope of keys, and must be read in one way only.
-    validation.add("kafka.cluster", in_quotes(kafka.cluster), "the name cannot hold /",
-                   "choose a name without it");
+    validation.add("kafka.cluster", in_quotes(kafka.cluster), "contains /", "Use a name without /");
   }
   if (kafka.start == Start::kTimestamp && kafka.start_timestamp.time_since_epoch().count() < 0) {
-    validation.add("kafka.start", "", "a time before 1970", "give a later time, or \"earliest\"");
+    validation.add("kafka.start", "", "a TIMESTAMP before 1970",
+                   "Use a later TIMESTAMP, or \"earliest\"");
   }
-  for (const auto& name : kafka.start_beside) {
+  for (const auto& name : kafka.known_consumers) {
     if (name.empty()) {
-      validation.add("kafka.start_beside", "", "an empty name",
-                     "give names as \"group\" or \"cluster/group\", or leave the list empty");
+      validation.add("kafka.known_consumers", "", "an empty name",
+                     "Use names such as \"group\" or \"cluster/group\", or an empty list");
     }
-    validation.label("kafka.start_beside", name, kLabelBytes + 1 + kKafkaNameBytes);
+    validation.label("kafka.known_consumers", name, kLabelBytes + 1 + kKafkaNameBytes);
   }
   validate_assignment(kafka, validation);
   validate_properties(kafka, validation);
@@ -149,15 +150,15 @@ void validate_postgres(const PostgresOptions& postgres, Validation& validation) 
   validation.program("postgres.password_command", postgres.password_command);
   if (!postgres.password_command.empty() && postgres::names_password(postgres.url)) {
     validation.add("postgres.password_command", "",
-                   "set, and postgres.url has a password (or a passfile) as well",
-                   "leave one of them out", "postgres.url");
+                   "set, but postgres.url also contains a password or a passfile",
+                   "Remove one of them", "postgres.url");
   }
   if (!is_identifier(postgres.schema)) {
     validation.add("postgres.schema", in_quotes(postgres.schema), "not a plain identifier",
-                   "use a to z, 0 to 9 and _, at most 63, not a digit first");
+                   "Use up to 63 characters: a to z, 0 to 9, and _, not starting with a digit");
   } else if (postgres.schema.starts_with("pg_")) {
     validation.add("postgres.schema", in_quotes(postgres.schema),
-                   "PostgreSQL keeps names with pg_ for itself", "choose another name");
+                   "PostgreSQL reserves names that start with pg_", "Choose another name");
   }
 }
 

@@ -52,7 +52,7 @@ bool is_function_name(std::string_view name) {
 void validate_topics(const HandlerOptions& handler, const std::string& option, bool manual,
                      Validation& validation) {
   if (handler.topics.empty()) {
-    validation.add(option + ".topics", "", "no topic", "list its topics, such as [\"payments\"]");
+    validation.add(option + ".topics", "", "no topics", "List its topics, such as [\"payments\"]");
   }
   std::set<std::string_view> seen;
   for (std::size_t i = 0; i < handler.topics.size(); ++i) {
@@ -64,13 +64,13 @@ void validate_topics(const HandlerOptions& handler, const std::string& option, b
         validation.add(item, in_quotes(topic), problem.what, problem.fix);
       } else if (manual) {
         validation.add(item, in_quotes(topic), "is a pattern, but kafka.assignment is \"manual\"",
-                       "list each topic by its name, or let the group assign partitions",
+                       "List each topic by its name, or set kafka.assignment = \"group\"",
                        "kafka.assignment");
       } else if (!seen.insert(topic).second) {
-        validation.add(item, in_quotes(topic), "listed twice", "remove one");
+        validation.add(item, in_quotes(topic), "listed twice", "Remove one");
       }
     } else if (validation.topic(item, topic) && !seen.insert(topic).second) {
-      validation.add(item, in_quotes(topic), "listed twice", "remove one");
+      validation.add(item, in_quotes(topic), "listed twice", "Remove one");
     }
   }
 }
@@ -81,14 +81,14 @@ void validate_action(const HandlerOptions& handler, const std::string& option,
                      Validation& validation) {
   if (!handler.http.empty() && !(handler.sql.empty() && handler.function.empty())) {
     validation.add(option, "", "has both http and sql or function",
-                   "keep one: a request is no part of a transaction");
+                   "Keep one, because an HTTP request cannot be part of the transaction");
   } else if (!handler.sql.empty() && !handler.function.empty()) {
     validation.add(option, "", "has both sql and function",
-                   "keep one; a statement can call functions too");
+                   "Keep one. A statement can also call functions");
   } else if (handler.sql.empty() && handler.function.empty() && handler.http.empty() &&
              handler.name.empty()) {
     validation.add(option, "", "does nothing",
-                   "give it sql, function, http, or the name of a C++ handler");
+                   "Set sql, function, http, or the name of a C++ handler");
   }
   if (handler.http.empty())
     return validate_sql(handler, option, validation);
@@ -96,10 +96,12 @@ void validate_action(const HandlerOptions& handler, const std::string& option,
     validation.add(fmt::format("{}.http.{}", option, problem.option), "", problem.what,
                    problem.fix);
   if (handler.batch)
-    validation.add(option + ".batch", "", "a request is for one message", "remove it");
+    validation.add(option + ".batch", "", "an HTTP handler sends one request per message",
+                   "Remove it");
   if (handler.on_unknown == OnUnknown::kReconcile) {
-    validation.add(option + ".on_unknown", "\"reconcile\"", "only code can ask the other side",
-                   "choose \"call\" or \"halt\"");
+    validation.add(option + ".on_unknown", "\"reconcile\"",
+                   "only a C++ handler can check with the remote service",
+                   "Use \"call\" or \"halt\"");
   }
 }
 
@@ -109,25 +111,25 @@ void validate_sql(const HandlerOptions& handler, const std::string& option,
     const std::string item = fmt::format("{}.sql[{}]", option, i);
     const std::string& text = handler.sql[i].text;
     if (text.find_first_not_of(" \t\r\n;") == std::string::npos) {
-      validation.add(item, "", "an empty statement", "write it, or remove it");
+      validation.add(item, "", "an empty statement", "Write a statement, or remove it");
     } else if (handler.batch) {
       validation.batch_sql(item, text);
     } else {
       validation.sql(item, text);
     }
     if (handler.batch && handler.sql[i].expect_rows) {
-      validation.add(item + ".expect_rows", "", "cannot be counted for each message of a batch",
-                     "remove it, or batch; a statement that must find a row for each message can "
-                     "raise an error of its own where one is missing");
+      validation.add(
+          item + ".expect_rows", "", "rows cannot be counted per message of a batch",
+          "Remove it, or remove batch. A statement can raise an error itself if a row is missing");
     }
   }
   if (handler.batch && !handler.function.empty()) {
     validation.add(option + ".batch", "", "a function takes one message",
-                   "write sql = \"SELECT f(...)\" with unnest for its arguments");
+                   "Write sql = \"SELECT f(...)\" with unnest for its arguments");
   }
   if (!handler.function.empty() && !is_function_name(handler.function)) {
-    validation.add(option + ".function", in_quotes(handler.function), "not the name of a function",
-                   "write schema.function, without arguments");
+    validation.add(option + ".function", in_quotes(handler.function), "not a function name",
+                   "Write schema.function, without arguments");
   }
 }
 
@@ -140,19 +142,22 @@ void validate_response(const HandlerOptions& handler, const std::string& option,
     const std::string& name = handler.sql[i].name;
     validation.label(item, name, kLabelBytes);
     if (!name.empty() && !names.insert(name).second)
-      validation.add(item, in_quotes(name), "another statement has this name", "choose another");
+      validation.add(item, in_quotes(name), "another statement has this name",
+                     "Choose another name");
   }
   const SqlResponse& response = handler.response;
   const std::string item = option + ".response";
   if (response.empty())
     return;
   if (handler.sql.empty()) {
-    validation.add(item, "", "only SQL handlers have one",
-                   !handler.http.empty()      ? "take it out: the answer's body is stored by itself"
-                   : handler.function.empty() ? "return it from the handler's code"
-                                              : "call the function in sql: sql = [\"SELECT ...\"]");
+    validation.add(
+        item, "", "only SQL handlers can set a response",
+        !handler.http.empty()
+            ? "Remove it, because pawl stores the body of the HTTP response automatically"
+        : handler.function.empty() ? "Return it from the handler's code"
+                                   : "Call the function in sql: sql = [\"SELECT ...\"]");
   } else if (!response.text.empty() && !response.statement.empty()) {
-    validation.add(item, "", "has both text and statement", "keep one");
+    validation.add(item, "", "has both text and statement", "Keep one");
   } else if (!response.text.empty()) {
     if (handler.batch) {
       validation.batch_sql(item, response.text);
@@ -165,15 +170,15 @@ void validate_response(const HandlerOptions& handler, const std::string& option,
     const std::string place = item + ".statement";
     if (named == handler.sql.end()) {
       validation.add(place, in_quotes(response.statement), "no statement of sql has this name",
-                     fmt::format("write {{ text = \"...\", name = {} }} there",
+                     fmt::format("Write {{ text = \"...\", name = {} }} in sql",
                                  in_quotes(response.statement)));
       return;
     }
     validation.response(place, named->text, handler.batch);
     if (named->expect_rows && *named->expect_rows != 1) {
       validation.add(fmt::format("{}.sql[{}].expect_rows", option, named - handler.sql.begin()),
-                     std::to_string(*named->expect_rows), "the statement's one row is the response",
-                     "give 1, or remove it", place);
+                     std::to_string(*named->expect_rows),
+                     "the response is the one row of this statement", "Use 1, or remove it", place);
     }
   }
 }
@@ -190,26 +195,27 @@ void validate_key(const HandlerOptions& handler, const IdempotencyOptions& defau
   const MissingKey missing = handler.missing_key.value_or(defaults.missing_key);
   if (!code && key.empty() && missing != MissingKey::kProcess) {
     validation.add(option + ".key", "", "no idempotency key",
-                   "set it here or in [idempotency], such as \"{header:event-id}\"; "
-                   "missing_key = \"process\" applies messages without duplicate check");
+                   "Set it here or in [idempotency], such as \"{header:event-id}\". missing_key = "
+                   "\"process\" applies messages without a duplicate check");
   }
 }
 
 /// Redis may forget an attempt: after one that is unknown, only a side that knows repetitions by
 /// their key may be called.
-void validate_unknown(const HandlerOptions& handler, const LeaseOptions& leases,
+void validate_unknown(const HandlerOptions& handler, const CallOptions& calls,
                       const std::string& option, Validation& validation) {
-  if (leases.store != LeaseStore::kRedis)
+  if (calls.lease_store != LeaseStore::kRedis)
     return;
   const auto refuse = [&](const std::string& name, const std::string& fix) {
     validation.add(fmt::format("{}.{}", option, name), "",
-                   "leases in Redis may be forgotten, and with them that an attempt is unknown",
-                   fmt::format("{}, or leases.store = \"postgres\"", fix), "leases.store");
+                   "Redis may lose a lease, and with it the record that an outcome is unknown",
+                   fmt::format("{}, or set calls.lease_store = \"postgres\"", fix),
+                   "calls.lease_store");
   };
   if (handler.on_unknown != OnUnknown::kCall)
-    refuse("on_unknown", "write on_unknown = \"call\"");
-  if (handler.remote_memory != milliseconds{0})
-    refuse("remote_memory", "remove it");
+    refuse("on_unknown", "Set on_unknown = \"call\"");
+  if (handler.remote_dedup_window != milliseconds{0})
+    refuse("remote_dedup_window", "Remove it");
 }
 
 void validate_handler(const HandlerOptions& handler, const Settings& common,
@@ -225,7 +231,7 @@ void validate_handler(const HandlerOptions& handler, const Settings& common,
                      kLongestRetention);
   if (!handler.order_by.empty())
     validation.key_template(option + ".order_by", handler.order_by);
-  validate_unknown(handler, common.options.leases, option, validation);
+  validate_unknown(handler, common.options.calls, option, validation);
   validate_own(common, handler, option, validation);
 }
 
@@ -253,10 +259,10 @@ void validate_order(const Options& options, Validation& validation) {
       const std::string place = other.where.empty() ? "" : fmt::format(" ({})", other.where);
       validation.add(
           fmt::format("handler[{}].topics[{}]", i, t), in_quotes(topic),
-          fmt::format("handler[{}]{} has no `when` and takes every message of this topic",
+          fmt::format("handler[{}]{} has no `when`, so it receives every message of this topic",
                       first->second, place),
-          handler.when.empty() ? "give each handler of a topic a `when`, but for the last"
-                               : "put the handler without `when` last");
+          handler.when.empty() ? "Set `when` for all handlers of the topic except the last"
+                               : "Place the handler without `when` last");
     }
   }
 }
@@ -265,7 +271,7 @@ void validate_order(const Options& options, Validation& validation) {
 
 void validate_handlers(const Options& options, Validation& validation) {
   if (options.handlers.empty()) {
-    validation.add("handler", "", "none", "add at least one [[handler]] with topics and sql");
+    validation.add("handler", "", "none", "Add at least one [[handler]] with topics and sql");
   }
   const Settings common = common_settings(options);
   for (std::size_t i = 0; i < options.handlers.size(); ++i)

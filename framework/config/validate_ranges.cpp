@@ -43,8 +43,8 @@ class FieldCheck {
     for (std::size_t i = 0; i < values.size(); ++i)
       validation_.range(fmt::format("{}[{}]", option_, i), values[i], field.least, field.most);
     if (values.empty() || values.size() > field.most_values) {
-      validation_.add(option_, "", fmt::format("has {} values", values.size()),
-                      fmt::format("write 1 to {} of them", field.most_values), also_);
+      validation_.add(option_, "", fmt::format("contains {} values", values.size()),
+                      fmt::format("Use 1 to {} values", field.most_values), also_);
     }
   }
   void operator()(const SizeField& field) const {

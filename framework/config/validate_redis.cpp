@@ -19,8 +19,8 @@ void validate_unused(const Options& options, Validation& validation) {
   for (const OptionDescriptor& option : option_table()) {
     if (option.section == "redis" &&
         toml_text(value_of(option, own)) != toml_text(value_of(option, defaults))) {
-      validation.add(option.option(), "", "set, but leases.store is not \"redis\"",
-                     "remove it, or set leases.store = \"redis\"");
+      validation.add(option.option(), "", "set, but calls.lease_store is not \"redis\"",
+                     "Remove it, or set calls.lease_store = \"redis\"");
     }
   }
 }
@@ -28,8 +28,8 @@ void validate_unused(const Options& options, Validation& validation) {
 void validate_address(const std::string& option, const std::string& address,
                       Validation& validation) {
   if (!redis::parse_address(address)) {
-    validation.add(option, in_quotes(address), "not the address of a server",
-                   "write host:port, such as \"127.0.0.1:6379\"");
+    validation.add(option, in_quotes(address), "not a server address",
+                   "Use host:port, such as \"127.0.0.1:6379\"");
   }
 }
 
@@ -40,21 +40,24 @@ void validate_place(const RedisOptions& redis, Validation& validation) {
     validate_address(fmt::format("redis.sentinels[{}]", i), redis.sentinels[i], validation);
   const bool by_sentinel = !redis.sentinels.empty();
   if (redis.address.empty() && !by_sentinel) {
-    validation.add("redis.address", "", "not set, but leases.store is \"redis\"",
-                   "name the server, such as \"127.0.0.1:6379\", or redis.sentinels and "
-                   "redis.master",
-                   "leases.store");
+    validation.add(
+        "redis.address", "", "not set, but calls.lease_store is \"redis\"",
+        "Set it to the server, such as \"127.0.0.1:6379\", or set redis.sentinels and redis.master",
+        "calls.lease_store");
   } else if (!redis.address.empty() && by_sentinel) {
-    validation.add("redis.address", in_quotes(redis.address), "redis.sentinels are set too",
-                   "keep one: Sentinel says where the master is", "redis.sentinels");
+    validation.add("redis.address", in_quotes(redis.address), "redis.sentinels is also set",
+                   "Keep one, because Sentinel returns the address of the master",
+                   "redis.sentinels");
   }
   if (by_sentinel && redis.master.empty()) {
-    validation.add("redis.master", "", "not set, but redis.sentinels are",
-                   "write what Sentinel calls the master, such as \"mymaster\"", "redis.sentinels");
+    validation.add("redis.master", "", "not set, but redis.sentinels is set",
+                   "Set it to the name of the master in Sentinel, such as \"mymaster\"",
+                   "redis.sentinels");
   }
   const auto needs_sentinels = [&](const std::string& option, const std::string& value) {
     if (!by_sentinel && !value.empty())
-      validation.add(option, "", "set, but redis.sentinels are not", "remove it, or name them");
+      validation.add(option, "", "set, but redis.sentinels is not set",
+                     "Remove it, or set redis.sentinels");
   };
   needs_sentinels("redis.master", redis.master);
   needs_sentinels("redis.sentinel_user", redis.sentinel_user);
@@ -64,7 +67,7 @@ void validate_place(const RedisOptions& redis, Validation& validation) {
 void validate_tls(const RedisOptions& redis, Validation& validation) {
   const auto needs_tls = [&](const std::string& option, const std::string& value) {
     if (!redis.tls && !value.empty())
-      validation.add(option, "", "set, but redis.tls is not", "set tls = true, or remove it");
+      validation.add(option, "", "set, but redis.tls is false", "Set tls = true, or remove it");
   };
   needs_tls("redis.server_name", redis.server_name);
   needs_tls("redis.ca_file", redis.ca_file);
@@ -72,28 +75,29 @@ void validate_tls(const RedisOptions& redis, Validation& validation) {
   needs_tls("redis.private_key", redis.private_key);
   if (redis.certificate.empty() != redis.private_key.empty()) {
     const bool no_key = redis.private_key.empty();
-    validation.add(no_key ? "redis.private_key" : "redis.certificate", "",
-                   fmt::format("not set, but redis.{} is", no_key ? "certificate" : "private_key"),
-                   "give both, or none");
+    validation.add(
+        no_key ? "redis.private_key" : "redis.certificate", "",
+        fmt::format("not set, but redis.{} is set", no_key ? "certificate" : "private_key"),
+        "Set both, or neither");
   }
 }
 
 void validate_user(const std::string& section, const std::string& user, const std::string& password,
                    Validation& validation) {
   if (!user.empty() && password.empty()) {
-    validation.add(section + "password", "", fmt::format("not set, but {}user is", section),
-                   "write it as \"${file:PATH}\" or \"${NAME}\"", section + "user");
+    validation.add(section + "password", "", fmt::format("not set, but {}user is set", section),
+                   "Set it to \"${file:PATH}\" or \"${NAME}\"", section + "user");
   }
 }
 
 }  // namespace
 
 void validate_redis(const Options& options, Validation& validation) {
-  if (options.leases.store != LeaseStore::kRedis)
+  if (options.calls.lease_store != LeaseStore::kRedis)
     return validate_unused(options, validation);
   if (redis::library_version().empty()) {
-    validation.add("leases.store", "\"redis\"", "this pawl was built without Redis",
-                   "build it with -DPAWL_REDIS=ON, or write \"postgres\"");
+    validation.add("calls.lease_store", "\"redis\"", "this pawl was built without Redis",
+                   "Build it with -DPAWL_REDIS=ON, or use \"postgres\"");
     return;
   }
   const RedisOptions& redis = options.redis;
@@ -102,15 +106,16 @@ void validate_redis(const Options& options, Validation& validation) {
   validate_user("redis.", redis.user, redis.password, validation);
   validate_user("redis.sentinel_", redis.sentinel_user, redis.sentinel_password, validation);
   if (redis.prefix.find_first_of("{}") != std::string::npos) {
-    validation.add("redis.prefix", in_quotes(redis.prefix), "holds a brace",
-                   "take it out: braces mark what both keys of a lease have in common");
+    validation.add(
+        "redis.prefix", in_quotes(redis.prefix), "contains a brace",
+        "Remove it, because pawl puts the common part of the keys of a lease into braces");
   }
-  if (redis.timeout > options.leases.time / 3) {
+  if (redis.timeout > options.calls.lease_time / 3) {
     validation.add("redis.timeout", in_quotes(format_duration(redis.timeout)),
-                   fmt::format("longer than a third of leases.time ({})",
-                               format_duration(options.leases.time)),
-                   "give less, so that an extension that fails is tried again in time",
-                   "leases.time");
+                   fmt::format("longer than a third of calls.lease_time ({})",
+                               format_duration(options.calls.lease_time)),
+                   "Use less, so that pawl can retry an extension before the lease expires",
+                   "calls.lease_time");
   }
 }
 

@@ -26,14 +26,14 @@ void Validation::range(const std::string& option, std::chrono::milliseconds valu
   if (value >= least && value <= most)
     return;
   add(option, in_quotes(format_duration(value)), "out of range",
-      fmt::format("give \"{}\" to \"{}\"", format_duration(least), format_duration(most)), also);
+      fmt::format("Use \"{}\" to \"{}\"", format_duration(least), format_duration(most)), also);
 }
 
 void Validation::range(const std::string& option, std::uint64_t value, std::uint64_t least,
                        std::uint64_t most) {
   if (value >= least && value <= most)
     return;
-  add(option, std::to_string(value), "out of range", fmt::format("give {} to {}", least, most));
+  add(option, std::to_string(value), "out of range", fmt::format("Use {} to {}", least, most));
 }
 
 void Validation::size_range(const std::string& option, std::size_t value, std::size_t least,
@@ -41,7 +41,7 @@ void Validation::size_range(const std::string& option, std::size_t value, std::s
   if (value >= least && value <= most)
     return;
   add(option, in_quotes(format_size(value)), "out of range",
-      fmt::format("give \"{}\" to \"{}\"", format_size(least), format_size(most)));
+      fmt::format("Use \"{}\" to \"{}\"", format_size(least), format_size(most)));
 }
 
 void Validation::backoff(const std::string& section, std::chrono::milliseconds initial,
@@ -54,7 +54,7 @@ void Validation::backoff(const std::string& section, std::chrono::milliseconds i
   if (out_of_range || initial <= longest)
     return;
   add(last, in_quotes(format_duration(longest)), fmt::format("less than {}", first),
-      "give the first delay in retry_initial and the longest in retry_max", first);
+      "Use retry_initial for the first delay and retry_max for the longest", first);
 }
 
 void Validation::failures(const std::string& section, const FailureOptions& options) {
@@ -65,11 +65,10 @@ void Validation::failures(const std::string& section, const FailureOptions& opti
   const auto first = options.retry_later.front();
   if (options.max_attempts == 0 && options.retry_for > first) {
     add(section + ".retry_for", in_quotes(format_duration(options.retry_for)),
-        fmt::format(
-            "holds the partition for longer than the first delay of retry_later ({}), which "
-            "holds nothing",
-            format_duration(first)),
-        "give less, such as retry_for = \"1s\", or max_attempts", option);
+        fmt::format("longer than the first delay of retry_later ({}). The partition waits for "
+                    "retry_for, but not for retry_later",
+                    format_duration(first)),
+        "Use less, such as retry_for = \"1s\", or set max_attempts", option);
   }
 }
 
@@ -90,12 +89,13 @@ void Validation::retries_within(const std::string& option, const FailureOptions&
   const bool blames_keys = option == keys_option;
   add(option, "",
       blames_keys
-          ? fmt::format("idempotency keys are removed after {}, and retry_later takes {} together",
-                        format_duration(keys), format_duration(all))
-          : fmt::format("takes {} together, and idempotency keys are removed after {}",
+          ? fmt::format(
+                "idempotency keys are removed after {}, but the delays of retry_later add up to {}",
+                format_duration(keys), format_duration(all))
+          : fmt::format("the delays add up to {}, but idempotency keys are removed after {}",
                         format_duration(all), format_duration(keys)),
-      blames_keys ? "give a longer one, or shorter delays"
-                  : fmt::format("give shorter delays, or a longer {}", keys_option),
+      blames_keys ? "Use a longer retention, or shorter delays"
+                  : fmt::format("Use shorter delays, or a longer {}", keys_option),
       blames_keys ? "" : keys_option);
 }
 
@@ -103,29 +103,29 @@ void Validation::one_of(const std::string& option, const std::string& value,
                         const std::vector<std::string_view>& names, const std::string& also) {
   if (std::find(names.begin(), names.end(), value) != names.end())
     return;
-  add(option, in_quotes(value), "not a known value", fmt::format("write {}", any_of(names)), also);
+  add(option, in_quotes(value), "invalid value", fmt::format("Use {}", any_of(names)), also);
 }
 
 void Validation::label(const std::string& option, const std::string& value, std::size_t most) {
   const auto control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
   if (value.size() > most) {
-    add(option, in_quotes(value), fmt::format("longer than {} bytes", most), "give a shorter name");
+    add(option, in_quotes(value), fmt::format("longer than {} bytes", most), "Use a shorter name");
   } else if (std::any_of(value.begin(), value.end(), control)) {
-    add(option, in_quotes(value), "holds control characters", "give a printable name");
+    add(option, in_quotes(value), "contains control characters", "Use printable characters");
   } else if (value.starts_with(' ') || value.ends_with(' ')) {
-    add(option, in_quotes(value), "begins or ends with a space", "remove the space");
+    add(option, in_quotes(value), "starts or ends with a space", "Remove the space");
   }
 }
 
 void Validation::program(const std::string& option, const std::vector<std::string>& command) {
   if (!command.empty() && !command.front().starts_with('/')) {
     add(option + "[0]", in_quotes(command.front()), "not an absolute path",
-        "name the program by its whole path, such as \"/usr/local/bin/page\"");
+        "Use an absolute path, such as \"/usr/local/bin/page\"");
   }
   for (std::size_t i = 0; i < command.size(); ++i) {
     // Arguments are not shown: they may be secret.
     if (command[i].find('\0') != std::string::npos)
-      add(fmt::format("{}[{}]", option, i), "", "holds a NUL character", "take it out");
+      add(fmt::format("{}[{}]", option, i), "", "contains a NUL character", "Remove it");
   }
 }
 
@@ -139,9 +139,9 @@ bool Validation::topic(const std::string& option, const std::string& name) {
                                 kPunctuation.find(c) != std::string_view::npos;
                        });
   if (!allowed) {
-    add(option, in_quotes(name), "not a name that Kafka allows",
-        std::string("use letters, digits, '.', '_' and '-', at most 249") +
-            (option.find(".topics[") == std::string::npos ? "" : "; a pattern begins with ^"));
+    add(option, in_quotes(name), "not a valid topic name",
+        std::string("Use up to 249 letters, digits, '.', '_', and '-'") +
+            (option.find(".topics[") == std::string::npos ? "" : ". A pattern starts with ^"));
   }
   return allowed;
 }
@@ -150,10 +150,10 @@ void Validation::scope(const std::string& option, const std::string& name) {
   constexpr std::size_t kMostBytes = 255;
   if (name.find_first_of("{}") != std::string::npos) {
     add(option, in_quotes(name), "a scope is a name, not a template",
-        "put what tells keys apart into the key");
+        "Put the placeholder into the key");
   } else if (name.find('/') != std::string::npos) {
     // The default scopes are cluster/group/topic; no name may meet one of them.
-    add(option, in_quotes(name), "a scope's name cannot hold /", "choose a name without it");
+    add(option, in_quotes(name), "a scope's name cannot contain /", "Use a name without /");
   }
   label(option, name, kMostBytes);
 }

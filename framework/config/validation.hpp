@@ -22,7 +22,7 @@ class Validation {
   void add(std::string option, std::string shown, std::string what, std::string fix,
            std::string also = "");
 
-  /// Both bounds are allowed values.
+  /// Both limits are allowed values.
   void range(const std::string& option, std::chrono::milliseconds value,
              std::chrono::milliseconds least, std::chrono::milliseconds most,
              const std::string& also = "");
@@ -35,41 +35,40 @@ class Validation {
   void backoff(const std::string& section, std::chrono::milliseconds initial,
                std::chrono::milliseconds longest);
 
-  /// What a section's options about failures say together.
+  /// The options of [failures] that depend on each other.
   void failures(const std::string& section, const FailureOptions& options);
 
-  /// Whether keys are there until the last of retry_later, which `option` says, or `keys_option`
-  /// how long keys are kept: `keys`, zero for ever.
+  /// Whether keys exist until the last delayed retry. `option` sets the delays, `keys_option` the
+  /// retention `keys`; zero: no limit.
   void retries_within(const std::string& option, const FailureOptions& options,
                       const std::string& keys_option, std::chrono::milliseconds keys);
 
   void one_of(const std::string& option, const std::string& value,
               const std::vector<std::string_view>& names, const std::string& also = "");
 
-  /// A label that goes into tables, logs and Kafka: not longer than `most` bytes, no control
-  /// characters, no white space at either end.
+  /// A label that is stored in tables, logs, and Kafka: at most `most` bytes, no control
+  /// characters, no space at either end.
   void label(const std::string& option, const std::string& value, std::size_t most);
 
-  /// A program and its arguments, or nothing.
+  /// A program with its arguments, or nothing.
   void program(const std::string& option, const std::vector<std::string>& command);
 
-  /// A topic's name; false: not one that Kafka allows, which was reported.
+  /// A topic's name. False: Kafka does not allow the name, and the problem was added.
   bool topic(const std::string& option, const std::string& name);
 
-  /// A scope is a plain name of at most 255 bytes; empty is the default one.
+  /// A scope is a plain name of at most 255 bytes. Empty: the default scope.
   void scope(const std::string& option, const std::string& name);
 
-  /// Templates, conditions and statements can be understood; what is empty is nobody's business
-  /// here.
+  /// Templates, conditions, and statements can be parsed. These functions ignore empty texts.
   void key_template(const std::string& option, const std::string& text);
   void condition(const std::string& option, const std::string& text);
   void sql(const std::string& option, const std::string& text);
-  /// As sql(), for a statement that takes many messages at once.
+  /// Like sql(), for a statement that applies many messages at once.
   void batch_sql(const std::string& option, const std::string& text);
-  /// Beside sql() or batch_sql(): the statement can give a response. How many columns it returns
-  /// only PostgreSQL can tell.
+  /// In addition to sql() or batch_sql(): the statement can return a response. Only PostgreSQL
+  /// knows the number of its columns.
   void response(const std::string& option, const std::string& text, bool batch);
-  /// A statement that has no message to take values from.
+  /// A statement without a message, so without placeholders.
   void query(const std::string& option, const std::string& text);
 
   [[nodiscard]] std::vector<Problem> problems() && { return std::move(problems_); }
@@ -78,25 +77,25 @@ class Validation {
   std::vector<Problem> problems_;
 };
 
-/// What every handler has that says nothing itself; without the handlers, to be copied for each.
+/// The options that every handler inherits, without the handlers.
 [[nodiscard]] Settings common_settings(const Options& options);
 
-/// The ranges and words of the option table, of all sections.
+/// Checks the ranges and words of the option table, for all sections.
 void validate_plain(const Settings& settings, Validation& validation);
-/// The same of a handler's own options, `name` being "handler[0]"; `settings`: of those that say
-/// nothing.
+/// The same for the overrides of a handler. `name`: "handler[0]". `settings`: the options that it
+/// inherits.
 void validate_own(const Settings& settings, const HandlerOptions& handler, const std::string& name,
                   Validation& validation);
 
-// What is no plain range:
+// Checks beyond a range:
 
-/// `consumes`: it needs a group.
+/// `consumes`: a group is required.
 void validate_kafka(const KafkaOptions& kafka, bool consumes, Validation& validation);
 void validate_postgres(const PostgresOptions& postgres, Validation& validation);
-/// [redis], and leases.store.
+/// [redis] and calls.lease_store.
 void validate_redis(const Options& options, Validation& validation);
 
-/// [idempotency], [dead_letters], [audit], [consumer], [alerts], [monitoring].
+/// [idempotency], [dead_letters], [audit], [consumer], [alerts], and [monitoring].
 void validate_behaviour(const Options& options, Validation& validation);
 void validate_handlers(const Options& options, Validation& validation);
 

@@ -44,8 +44,8 @@ void Validation::condition(const std::string& option, const std::string& text) {
 void Validation::query(const std::string& option, const std::string& text) {
   try {
     if (!handlers::SqlText::parse(text).parameters().empty()) {
-      add(option, "", "holds a placeholder, but there is no message to fill it",
-          "write {{ and }} for braces");
+      add(option, "", "contains a placeholder, but a check has no message",
+          "Write {{ and }} for literal braces");
     }
   } catch (const message::SyntaxError& error) {
     add(not_understood(option, error));
@@ -66,7 +66,7 @@ void Validation::response(const std::string& option, const std::string& text, bo
         batch ? handlers::SqlText::parse_batch(text) : handlers::SqlText::parse(text);
     if (const auto problem = handlers::response_problem(parsed.sql())) {
       add(option, "", *problem,
-          "write a SELECT, or an INSERT, UPDATE or DELETE with RETURNING, of one value");
+          "Write a SELECT, or an INSERT, UPDATE, or DELETE with RETURNING, that returns one value");
     }
   } catch (const message::SyntaxError&) {  // NOLINT(bugprone-empty-catch): sql() reports it
   }

@@ -1,8 +1,6 @@
 #include "console/config_arguments.hpp"
 
 #include <filesystem>
-#include <functional>
-#include <iostream>
 
 #include "config/invocation.hpp"
 #include "config/load.hpp"
@@ -12,18 +10,13 @@
 namespace pawl {
 namespace {
 
-using Warn = std::function<void(const std::string&)>;
-
 /// In this room, since the one of the configuration does not know librdkafka.
 config::LoadRequest request_for(const std::filesystem::path& file,
-                                const std::vector<std::string>& overrides, const Warn& warn) {
+                                const std::vector<std::string>& overrides) {
   config::LoadRequest request;
   request.path = file;
   request.overrides = overrides;
   request.property_problem = kafka::property_problem;
-  request.warn = warn;
-  if (!warn)
-    request.warn = [](const std::string& warning) { std::cerr << warning << '\n'; };
   return request;
 }
 
@@ -40,9 +33,8 @@ Options loaded(const config::LoadRequest& request) {
 
 }  // namespace
 
-Options load_config(const std::filesystem::path& file, const std::vector<std::string>& overrides,
-                    const Warn& warn) {
-  return loaded(request_for(file, overrides, warn));
+Options load_config(const std::filesystem::path& file, const std::vector<std::string>& overrides) {
+  return loaded(request_for(file, overrides));
 }
 
 namespace cli {
@@ -56,7 +48,7 @@ Options ConfigArguments::load_to_relay(config::Files* files) const {
 }
 
 Options ConfigArguments::load(config::Files* files, bool may_only_relay) const {
-  auto request = request_for(file, overrides, {});
+  auto request = request_for(file, overrides);
   request.defaults = defaults;
   request.files = files;
   request.may_only_relay = may_only_relay;
@@ -66,7 +58,7 @@ Options ConfigArguments::load(config::Files* files, bool may_only_relay) const {
 }
 
 std::vector<config::OptionInForce> ConfigArguments::in_force() const {
-  auto request = request_for(file, overrides, {});
+  auto request = request_for(file, overrides);
   request.complete = !file.empty();
   request.may_only_relay = true;
   return config::load_in_force(request);

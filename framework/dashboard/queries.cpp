@@ -215,7 +215,7 @@ KeysPage read_keys(postgres::Session& session, const Options& options, const std
   page.letters = ledger::letters_with_key(session, schema, consumer.id, *stored);
   if (static_cast<std::int64_t>(page.letters.size()) > kMostRows)
     page.letters.resize(kMostRows);
-  if (options.leases.store == LeaseStore::kPostgres) {
+  if (options.calls.lease_store == LeaseStore::kPostgres) {
     ledger::LeaseFilter filter;
     filter.key = *stored;
     page.leases = ledger::LeaseView(schema, consumer.id).list(session, filter, kMostRows);
@@ -233,7 +233,7 @@ OutboxPage read_outbox(postgres::Session& session, const Options& options) {
 
 LeasesPage read_leases(postgres::Session& session, const Options& options) {
   LeasesPage page;
-  if (options.leases.store != LeaseStore::kPostgres) {
+  if (options.calls.lease_store != LeaseStore::kPostgres) {
     page.elsewhere = command_text(options.invocation, "leases list");
     return page;
   }

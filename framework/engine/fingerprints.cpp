@@ -60,7 +60,7 @@ void add_work(Fields& fields, const HandlerOptions& handler, const Options& opti
     add_request(fields, handler.http);
   fields.add(fmt::format("{}", static_cast<int>(handler.on_unknown)));
   // Two that keep their leases apart would call side by side.
-  if (options.leases.store == LeaseStore::kRedis) {
+  if (options.calls.lease_store == LeaseStore::kRedis) {
     const auto& redis = options.redis;
     for (const auto& text : {std::string("redis"), redis.prefix, redis.address, redis.master,
                              std::to_string(redis.database)})

@@ -87,7 +87,7 @@ std::optional<ledger::Halt> refuse_beside(const KafkaOptions& options,
   std::vector<std::string> described;
   std::vector<std::string> names;
   for (const auto& other : others) {
-    const bool named = std::ranges::any_of(options.start_beside, [&](const auto& name) {
+    const bool named = std::ranges::any_of(options.known_consumers, [&](const auto& name) {
       return name == other.group || name == other.name();
     });
     if (named)

@@ -47,7 +47,7 @@ struct FirstPosition {
 [[nodiscard]] std::string describe(const ledger::OtherConsumer& other);
 
 /// Why a consumer must not begin a topic by itself that others of its database process, so that it
-/// would do all of their effects again; nullopt: none do, kafka.start_beside names them, or it
+/// would do all of their effects again; nullopt: none do, kafka.known_consumers names them, or it
 /// begins behind what there is ("latest") or nowhere ("halt").
 [[nodiscard]] std::optional<ledger::Halt> refuse_beside(
     const KafkaOptions& options, const std::vector<ledger::OtherConsumer>& others);

@@ -105,7 +105,7 @@ AttemptHalt halt_of(const FailureOptions& options, const Attempt& attempt, Actio
     halt.message_offset = attempt.offset;
   }
   if (what == Action::What::kHaltFlood)
-    set(halt, parameter::kMessages, std::to_string(options.breaker));
+    set(halt, parameter::kMessages, std::to_string(options.circuit_breaker));
   if (!of_message) {
     result.retry_after = options.program_error_retry;
     return result;

@@ -36,7 +36,7 @@ Hands::~Hands() {
 
 std::size_t Hands::most_threads() const {
   const auto& options = context_.options;
-  return std::size_t{options.consumer.concurrency} + options.leases.calls;
+  return std::size_t{options.consumer.concurrency} + options.calls.max_in_flight;
 }
 
 void Hands::give(Errand errand) {
@@ -87,7 +87,7 @@ bool Hands::may_call(const Errand& errand) const {
 
 /// A lease is taken only where its call can begin at once.
 Hands::Errands::const_iterator Hands::next_call() const {
-  if (calls_ >= context_.options.leases.calls)
+  if (calls_ >= context_.options.calls.max_in_flight)
     return leased_.end();
   return std::ranges::find_if(leased_, [this](const Errand& errand) { return may_call(errand); });
 }

@@ -18,10 +18,10 @@ namespace pawl::engine {
 
 /// Runs messages side by side, on threads that are made when there is work for them. Each message
 /// takes a hand, a PostgreSQL session, of which there are up to consumer.concurrency; a leased
-/// handler's lets go of it while its call runs, of which there are up to leases.calls. Messages
-/// begin in the order in which they were given, those with calls by themselves, and a suspect
-/// before all others, because no code runs elsewhere while it waits. Behind a lock one call of a
-/// partition is stored at a time, with pauses: the hands are there for others. Any thread.
+/// handler's lets go of it while its call runs, of which there are up to calls.max_in_flight.
+/// Messages begin in the order in which they were given, those with calls by themselves, and a
+/// suspect before all others, because no code runs elsewhere while it waits. Behind a lock one call
+/// of a partition is stored at a time, with pauses: the hands are there for others. Any thread.
 class Hands {
  public:
   explicit Hands(Context& context) : context_(context) {}

@@ -86,7 +86,7 @@ class LeaseKeeper {
   /// Tells all calls to end, also those to come. Whether there were any.
   bool stop_calls();
 
-  [[nodiscard]] std::chrono::milliseconds time() const { return options_.leases.time; }
+  [[nodiscard]] std::chrono::milliseconds time() const { return options_.calls.lease_time; }
   /// False: none can be had now, and somebody else asks whether that has changed.
   [[nodiscard]] bool may_ask();
   /// Whether the call was told to end because its lease could not be kept, and not at its deadline.

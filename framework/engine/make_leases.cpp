@@ -28,14 +28,14 @@ std::chrono::milliseconds history(const Options& options) {
 }  // namespace
 
 std::shared_ptr<const ledger::KeyLeases> make_leases(const Options& options) {
-  if (options.leases.store == LeaseStore::kRedis) {
+  if (options.calls.lease_store == LeaseStore::kRedis) {
     return std::make_shared<ledger::RedisLeases>(
         options.postgres.schema,
         ledger::RedisLeases::Settings{config::redis_settings(options.redis), options.redis.prefix,
-                                      options.leases.time, history(options)});
+                                      options.calls.lease_time, history(options)});
   }
-  return std::make_shared<ledger::PostgresLeases>(options.postgres.schema,
-                                                  session_settings(options), options.leases.time);
+  return std::make_shared<ledger::PostgresLeases>(
+      options.postgres.schema, session_settings(options), options.calls.lease_time);
 }
 
 }  // namespace pawl::engine

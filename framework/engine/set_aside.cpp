@@ -52,7 +52,7 @@ Policy policy_of(const FailureOptions& options, const Attempt& attempt, Breaker&
   policy.on_failure = options.on_failure;
   policy.most_attempts = attempts_allowed(options);
   policy.breaker_open =
-      !breaker.allows(handler_of(attempt), attempt.failure.way(), options.breaker);
+      !breaker.allows(handler_of(attempt), attempt.failure.way(), options.circuit_breaker);
   return policy;
 }
 

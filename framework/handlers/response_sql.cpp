@@ -49,9 +49,9 @@ std::optional<std::string> response_problem(std::string_view sql) {
   if (std::ranges::find(kQueries, shape.main_word) != kQueries.end())
     return std::nullopt;
   if (std::ranges::find(kChanges, shape.main_word) == kChanges.end())
-    return fmt::format("{} returns nothing that could be a response", shape.main_word);
+    return fmt::format("{} returns no value that can be the response", shape.main_word);
   if (!shape.returns)
-    return fmt::format("{} without RETURNING returns nothing that could be a response",
+    return fmt::format("{} without RETURNING returns no value that can be the response",
                        shape.main_word);
   return std::nullopt;
 }

@@ -55,13 +55,13 @@ std::unique_ptr<Handler> make_leased_handler(const HandlerOptions& options,
         {fmt::format("{}: the leased handler \"{}\" {}", options.where, options.name, why)});
   };
   if (!functions.call)
-    refuse("was registered without `call`");
+    refuse("was registered without `call`. Register one");
   if (options.batch)
-    refuse("takes one message at a time; remove batch");
+    refuse("applies one message at a time. Remove batch");
   if (options.on_unknown == OnUnknown::kReconcile && !functions.reconcile) {
     refuse(
-        "was registered without `reconcile`, which on_unknown = \"reconcile\" asks; register "
-        "one, or choose \"call\" or \"halt\"");
+        "was registered without `reconcile`, which on_unknown = \"reconcile\" requires. Register "
+        "one, or use \"call\" or \"halt\"");
   }
   return std::make_unique<LeasedCodeHandler>(inside(arounds, label, functions));
 }
@@ -90,14 +90,14 @@ std::unique_ptr<Handler> make_handler(const HandlerOptions& options, const std::
   if (function == nullptr && gives_statements == nullptr) {
     const auto names = registry.handler_names();
     throw ConfigErrors({fmt::format(
-        "{}: no code registered a handler named \"{}\"; {}", options.where, options.name,
-        names.empty() ? std::string("this program has none: give the handler sql = [...]")
-                      : fmt::format("this program has: {}", fmt::join(names, ", ")))});
+        "{}: no C++ handler is registered as \"{}\". {}", options.where, options.name,
+        names.empty() ? std::string("This program has none, so set sql = [...]")
+                      : fmt::format("Registered handlers: {}", fmt::join(names, ", ")))});
   }
   if (options.batch) {
     throw ConfigErrors(
-        {fmt::format("{}: the code of handler \"{}\" takes one message; register it "
-                     "by batch_handler(), or remove batch",
+        {fmt::format("{}: the code of handler \"{}\" applies one message at a time. Register it "
+                     "with batch_handler(), or remove batch",
                      options.where, options.name)});
   }
   if (gives_statements != nullptr)
@@ -132,8 +132,8 @@ void Router::require_own_scopes(const Options& options) const {
       if (!shared)
         continue;
       throw ConfigErrors({fmt::format(
-          "{}: {} has its keys in the scope of the leased {}, and would claim them beside its "
-          "leases; give one of them a scope of its own: scope = \"NAME\"",
+          "{}: {} shares its scope with {}, which makes external calls under leases of its keys. "
+          "Set a scope of its own for one of them: scope = \"NAME\"",
           options.handlers[other].where, handler_text(plain.label), handler_text(leased.label))});
     }
   }
@@ -164,7 +164,7 @@ Router::Router(const Options& options, const Registry& registry)
     binding->concurrency = from.concurrency;
     binding->leased = binding->handler->as_leased_handler();
     binding->on_unknown = from.on_unknown;
-    binding->remote_memory = from.remote_memory;
+    binding->remote_memory = from.remote_dedup_window;
     binding->calls_code = binding->leased != nullptr && from.http.empty();
     binding->liability = liability_of(*binding);
     if (!from.order_by.empty())
@@ -189,7 +189,7 @@ void Router::plan(const Options& options, const Registry& registry) {
   std::vector<std::string> refused;
   for (const auto& refusal : plans_.refusals) {
     const auto& where = options.handlers[refusal.handler].where;
-    refused.push_back(fmt::format("{}{}.{}{}: {}; {}",
+    refused.push_back(fmt::format("{}{}.{}{}: {}. {}",
                                   where.empty() ? "" : fmt::format("{}: ", where),
                                   handler_option(refusal.handler), refusal.option,
                                   refusal.shown.empty() ? "" : fmt::format(" = {}", refusal.shown),
@@ -246,10 +246,10 @@ std::vector<std::string> key_warnings(const Router& router) {
       continue;
     const auto& key = binding->key_template->text();
     warnings.push_back(fmt::format(
-        "{}: its key {} looks like the id of a thing, not of an event{}: if "
-        "several events are about the same one, all but the first are taken for "
-        "duplicates or conflicts. Use an id that the producer gives each event, or add "
-        "one to the key. If no two events have the same key, set key_checked = true",
+        "{}: its key {} looks like the ID of an entity, not of an event{}. If several events "
+        "concern one entity, all except the first are duplicates or conflicts. Use an ID that the "
+        "producer assigns to each event, or add one to the key. If no two events have the same "
+        "key, set key_checked = true",
         handler_text(binding->label), key, *entity == key ? "" : fmt::format(" ({})", *entity)));
   }
   return warnings;

@@ -86,14 +86,14 @@ std::optional<Refusal> refused(const std::vector<std::string>& words) {
 std::string_view explain(Refusal refusal) {
   switch (refusal) {
     case Refusal::kTransaction:
-      return "ends or alters the message's transaction, which key, effects and offset share; "
-             "remove "
-             "it: pawl begins and commits (set the isolation with `isolation`)";
+      return "would end or change the message's transaction, which includes key, effects, and "
+             "offset. Remove it, because pawl begins and commits the transaction. The option "
+             "`isolation` sets the isolation level";
     case Refusal::kSession:
-      return "changes the session beyond the message's transaction; remove it, or write SET LOCAL "
+      return "changes the session beyond the message's transaction. Remove it, or use SET LOCAL "
              "for a setting";
     case Refusal::kProtocol:
-      return "does not return like a query; write INSERT, UPDATE, DELETE or SELECT";
+      return "uses another protocol than a query. Use INSERT, UPDATE, DELETE, or SELECT";
   }
   return "";
 }
@@ -114,7 +114,7 @@ class SqlTextParser {
       }
     }
     if (!statement_begin_) {
-      fail(0, "the statement is empty; write one, or leave it out");
+      fail(0, "the statement is empty. Write one, or remove it");
     }
     if (const auto refusal = refused(words_)) {
       fail(*statement_begin_, fmt::format("{} {}", words_.front(), explain(*refusal)));
@@ -130,11 +130,11 @@ class SqlTextParser {
   void check_bytes() const {
     const std::size_t nul = text_.find('\0');
     if (nul != std::string_view::npos)
-      fail(nul, "a NUL character in SQL; remove it");
+      fail(nul, "a NUL character in SQL. Remove it");
     if (!simdjson::validate_utf8(text_.data(), text_.size())) {
       fail(0, braces_ == Braces::kText
                   ? "the SQL is not valid UTF-8"
-                  : "the SQL is not valid UTF-8; write the configuration in UTF-8");
+                  : "the SQL is not valid UTF-8. Write the configuration in UTF-8");
     }
   }
 
@@ -147,7 +147,7 @@ class SqlTextParser {
       return;
     }
     if (c == '}')
-      fail(at_, "a } without its {; write }} for a literal brace");
+      fail(at_, "a } without its {. Write }} for a literal brace");
     parameter();
   }
 
@@ -155,8 +155,8 @@ class SqlTextParser {
     const std::size_t begin = at_;
     if (begin > 0 && text_[begin - 1] == '$') {
       fail(begin - 1,
-           "a $ before a placeholder; in a configuration $${ stands for a plain ${, so write $$${ "
-           "where a string in dollar quotes begins with a brace");
+           "a $ before a placeholder. In a configuration, $${ is a literal ${. Write $$${ if a "
+           "string in dollar quotes starts with a brace");
     }
     auto [placeholder, end] = message::Placeholder::parse(text_, begin);
     const bool touches_before =
@@ -164,18 +164,17 @@ class SqlTextParser {
     const bool touches_behind = end < text_.size() && is_sql_word_character(text_[end]);
     if (touches_before || touches_behind) {
       fail(begin,
-           "the placeholder touches what stands beside it; put a blank or an operator between, || "
-           "to join texts (a name or part of a name cannot be a parameter)");
+           "the placeholder touches its neighbor. Put a space or an operator between them, such as "
+           "|| to join texts. A name or a part of a name cannot be a parameter");
     }
     result_.parameters_.emplace_back(std::move(placeholder));
     if (braces_ == Braces::kArrays && !is_cast_to_array(text_.substr(end))) {
-      fail(begin,
-           fmt::format("in a batch this is an array with one element a message; write its cast to "
-                       "an array type, as in unnest({}::text[])",
-                       result_.parameters_.back().text()));
+      fail(begin, fmt::format("in a batch, this is an array with one element per message. Write a "
+                              "cast to an array type, as in unnest({}::text[])",
+                              result_.parameters_.back().text()));
     }
     if (result_.parameters_.size() > SqlText::kMaxParameters) {
-      fail(begin, "more than 65535 parameters, PostgreSQL's limit; split the statement");
+      fail(begin, "more than 65535 parameters, PostgreSQL's limit. Split the statement");
     }
     result_.sql_ += fmt::format("${}", result_.parameters_.size());
     words_end_ = true;
@@ -196,27 +195,26 @@ class SqlTextParser {
           content_token(content);
           break;
         }
-        fail(at_, fmt::format("{} is numbered by hand; write the value's placeholder, such as "
-                              "{{/id}}, in its place",
-                              content));
+        fail(at_, fmt::format(
+                      "{} is a numbered parameter. Write a placeholder, such as {{/id}}, instead",
+                      content));
       case SqlTokenKind::kWhiteSpace:
         append(content);
         break;
       case SqlTokenKind::kComment:
-        refuse_placeholders(token, "a placeholder in a comment is no parameter; remove it");
+        refuse_placeholders(token, "a placeholder in a comment cannot be a parameter. Remove it");
         append(content);
         break;
       case SqlTokenKind::kString:
         refuse_placeholders(token,
-                            "a placeholder inside a string would be plain text; remove the quotes "
-                            "around it (and join with || where text stands beside it), or write "
-                            "'{\"key\"}' if an array is meant");
+                            "a placeholder inside a string would be plain text. Remove the quotes "
+                            "around it, and join text with ||. For an array, write '{\"key\"}'");
         content_token(content);
         break;
       case SqlTokenKind::kQuotedIdentifier:
-        refuse_placeholders(token,
-                            "a name cannot be a parameter; write the name itself, one handler for "
-                            "each");
+        refuse_placeholders(
+            token,
+            "a name cannot be a parameter. Write the name itself, with one handler per name");
         content_token(content);
         break;
       case SqlTokenKind::kWord:
@@ -233,11 +231,11 @@ class SqlTextParser {
   static std::string unclosed(SqlTokenKind kind) {
     switch (kind) {
       case SqlTokenKind::kComment:
-        return "the comment is not closed; write */ at its end";
+        return "the comment is not closed. Write */ at its end";
       case SqlTokenKind::kQuotedIdentifier:
-        return "the quoted name is not closed; write \" at its end";
+        return "the quoted name is not closed. Write \" at its end";
       default:
-        return "the string is not closed; write its closing quote";
+        return "the string is not closed. Write its closing quote";
     }
   }
 
@@ -261,7 +259,7 @@ class SqlTextParser {
     if (!name.starts_with("PG_ADVISORY_LOCK") && !name.starts_with("PG_TRY_ADVISORY_LOCK"))
       return;
     fail(at_, fmt::format("{} takes a lock of the session, which outlives the message's "
-                          "transaction; write pg_{}advisory_xact_lock{}",
+                          "transaction. Use pg_{}advisory_xact_lock{}",
                           content, name.starts_with("PG_TRY") ? "try_" : "",
                           name.ends_with("_SHARED") ? "_shared" : ""));
   }
@@ -275,13 +273,13 @@ class SqlTextParser {
   // Anything but white space and comments.
   void begin_of_content() {
     if (semicolon_) {
-      fail(at_, braces_ == Braces::kText ? "a second statement; add each by itself"
-                                         : "a second statement; write each statement as an entry "
+      fail(at_, braces_ == Braces::kText ? "a second statement. Add each one separately"
+                                         : "a second statement. Write each statement as an entry "
                                            "of its own in the `sql` list");
     }
     if (!statement_begin_) {
       if (text_[at_] == ';')
-        fail(at_, "the statement before ; is empty; remove the semicolon");
+        fail(at_, "the statement before ; is empty. Remove the semicolon");
       statement_begin_ = at_;
     }
   }

@@ -82,14 +82,14 @@ void refuse_out_of_order(const Group& group, std::vector<PlanRefusal>& refusals)
     if (handler.batches && !is_concurrent(handler)) {
       refusals.push_back({member, "batch", "",
                           fmt::format("another handler of topic {} has concurrency", group.entry),
-                          "remove batch here, or concurrency there"});
+                          "Remove batch here, or concurrency there"});
     }
     if (parks && handler.order_by != "{key}") {
-      refusals.push_back({member, "order_by", fmt::format("\"{}\"", handler.order_by),
-                          fmt::format("messages of topic {} may be parked, and wait behind each "
-                                      "other by their record key",
-                                      group.entry),
-                          "write order_by = \"{key}\""});
+      refusals.push_back(
+          {member, "order_by", fmt::format("\"{}\"", handler.order_by),
+           fmt::format("messages of topic {} may be parked, and parked messages wait by record key",
+                       group.entry),
+           "Set order_by = \"{key}\""});
     }
   }
 }
@@ -100,14 +100,14 @@ void refuse_alone(const HandlerTraits& handler, std::size_t index,
   if (handler.batches && is_concurrent(handler)) {
     refusals.push_back({index, "concurrency", std::to_string(handler.concurrency),
                         "the messages of a batch share one transaction",
-                        "remove it, or batch = true"});
+                        "Remove it, or remove batch = true"});
   }
   // Without a key there is nothing to lease.
   if (handler.calls && handler.missing_key == MissingKey::kProcess) {
     refusals.push_back({index, "missing_key", "\"process\"",
-                        fmt::format("a call needs an idempotency key, and {} makes calls",
+                        fmt::format("{} makes external calls, which require an idempotency key",
                                     handler_text(handler.label)),
-                        "choose \"fail\" or \"skip\""});
+                        "Use \"fail\" or \"skip\""});
   }
 }
 
@@ -118,8 +118,8 @@ void note_key_order(const Group& group, std::vector<std::string>& notes) {
     if (is_concurrent(handler))
       continue;
     notes.push_back(fmt::format(
-        "{} runs its messages of topic {} one at a time, next to messages of other handlers, "
-        "because {} has concurrency",
+        "{} processes its messages of topic {} one at a time, next to messages of other "
+        "handlers, because {} has concurrency",
         handler_text(handler.label), group.entry, concurrent));
   }
 }
@@ -132,8 +132,8 @@ void note_calls_in_order(const Group& group, std::vector<std::string>& notes) {
     if (!handler.calls)
       continue;
     notes.push_back(fmt::format(
-        "a call of {} holds back all later messages of its partition of topic {} until it is "
-        "finished, including those of {}",
+        "a call of {} blocks all later messages of its partition of topic {} until it finishes, "
+        "including those of {}",
         handler_text(handler.label), group.entry,
         group.names([&](const auto& other) { return &other != &handler; })));
   }
@@ -240,7 +240,7 @@ std::vector<HandlerTraits> traits_of(const Options& options, const Registry* reg
     traits.missing_key = from.missing_key.value_or(options.idempotency.missing_key);
     traits.on_failure = from.failures.value_or(options.failures).on_failure;
     traits.concurrency = from.concurrency;
-    traits.max_ahead = from.max_ahead;
+    traits.max_ahead = from.concurrency_window;
     traits.order_by = from.order_by;
     all.push_back(std::move(traits));
   }

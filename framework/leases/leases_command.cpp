@@ -48,7 +48,7 @@ struct Site {
 Site open(const Options& options) {
   auto session = connect_database(options);
   const auto consumer = require_consumer(*session, options);
-  if (options.leases.store == LeaseStore::kRedis) {
+  if (options.calls.lease_store == LeaseStore::kRedis) {
     std::cerr << "Leases in Redis are not shown. Leases in PostgreSQL, and lost leases:\n";
   }
   return {std::move(session), ledger::LeaseView(options.postgres.schema, consumer.id)};

@@ -15,7 +15,7 @@ struct OtherConsumer {
   std::string group;
   std::map<std::int32_t, std::int64_t> stored;  ///< the last processed offset, by partition
 
-  /// "cluster/group", as start_beside names it.
+  /// "cluster/group", as known_consumers names it.
   [[nodiscard]] std::string name() const { return cluster + "/" + group; }
 };
 

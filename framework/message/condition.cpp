@@ -32,18 +32,18 @@ class ConditionParser {
     skip_space();
     if (at_end())
       fail(
-          "the condition is empty; write one such as {header:type} == \"refund\", or "
-          "leave `when` out");
+          "the condition is empty. Write one such as {header:type} == \"refund\", or remove "
+          "`when`");
     Node node = disjunction();
     if (!at_end())
-      unexpected("&&, || or the end");
+      unexpected("&&, ||, or the end");
     return node;
   }
 
  private:
   Node disjunction() {
     if (++nesting_ > kMaxNesting)
-      fail("nested too deeply; write a simpler condition");
+      fail("nested too deeply. Write a simpler condition");
     Node node = chain(Operator::kOr, "||", [this] {
       return chain(Operator::kAnd, "&&", [this] { return negation(); });
     });
@@ -79,7 +79,7 @@ class ConditionParser {
   Node primary() {
     if (take("(")) {
       Node node = disjunction();
-      expect(")", "a parenthesis is not closed; write )");
+      expect(")", "a parenthesis is not closed. Write )");
       return node;
     }
     if (is_word(peek()))
@@ -92,16 +92,16 @@ class ConditionParser {
     const std::string_view found = word();
     refuse_word_operator(found, begin);
     if (found != "has") {
-      fail(begin, fmt::format("unknown word \"{}\"; write has({{...}}) to ask whether a value is "
-                              "there, and quote text and numbers: \"{}\"",
+      fail(begin, fmt::format("unknown word \"{}\". Write has({{...}}) to check whether a value "
+                              "exists, and quote text and numbers: \"{}\"",
                               found, found));
     }
-    expect("(", "has is followed by a placeholder in parentheses; write has({...})");
+    expect("(", "has requires a placeholder in parentheses. Write has({...})");
     if (peek() != '{')
-      fail("has() takes a placeholder; write has({...})");
+      fail("has() requires a placeholder. Write has({...})");
     Node node{Operator::kHas, {}, {}};
     node.operands.push_back(operand());
-    expect(")", "a parenthesis is not closed; write )");
+    expect(")", "a parenthesis is not closed. Write )");
     return node;
   }
 
@@ -130,20 +130,20 @@ class ConditionParser {
     };
     if (std::none_of(node.operands.begin(), node.operands.end(), is_placeholder)) {
       fail(begin,
-           "a comparison of two texts; write a placeholder such as {header:type} on one side");
+           "a comparison of two constants. Write a placeholder such as {header:type} on one side");
     }
     return node;
   }
 
   void list(Node& node) {
-    expect("[", "in is followed by a list; write in [\"a\", \"b\"]");
+    expect("[", "in requires a list. Write in [\"a\", \"b\"]");
     do {
       if (peek() != '"' && peek() != '\'') {
-        fail("a list consists of texts in quotes; write in [\"a\", \"b\"]");
+        fail("a list contains strings in quotes. Write in [\"a\", \"b\"]");
       }
       node.operands.emplace_back(string());
     } while (take(","));
-    expect("]", "a list is not closed; write ]");
+    expect("]", "a list is not closed. Write ]");
   }
 
   Operand operand() {
@@ -157,9 +157,9 @@ class ConditionParser {
     if (c == '"' || c == '\'')
       return string();
     if (is_word(c) || c == '-') {
-      fail("values compare as text; put quotes around this one");
+      fail("values are compared as text. Put quotes around this value");
     }
-    unexpected("a placeholder or a text in quotes");
+    unexpected("a placeholder or a string in quotes");
   }
 
   std::string string() {
@@ -169,7 +169,7 @@ class ConditionParser {
     for (; !at_end() && peek() != quote; ++at_)
       result += peek() == '\\' ? escape() : peek();
     if (at_end())
-      fail(begin, "a text is not closed; write its second quote");
+      fail(begin, "a string is not closed. Write its second quote");
     ++at_;
     skip_space();
     return result;
@@ -189,17 +189,17 @@ class ConditionParser {
       case 't':
         return '\t';
       default:
-        fail(backslash, "unknown escape; write one of \\\\ \\\" \\' \\n \\r \\t");
+        fail(backslash, "unknown escape. Use one of \\\\ \\\" \\' \\n \\r \\t");
     }
   }
 
   [[noreturn]] void no_operator() {
     if (peek() == '=')
-      fail("unknown operator; write == to compare");
+      fail("unknown operator. Write == to compare");
     if (peek() == '<' || peek() == '>') {
-      fail("values compare as text and have no order; write ==, != or in [...]");
+      fail("values are compared as text and have no order. Use ==, !=, or in [...]");
     }
-    unexpected("==, != or in [...]");
+    unexpected("==, !=, or in [...]");
   }
 
   [[noreturn]] void unexpected(std::string_view wanted) {
@@ -207,15 +207,15 @@ class ConditionParser {
     refuse_word_operator(word(), begin);
     at_ = begin;
     if (rest().starts_with('&') || rest().starts_with('|'))
-      fail("write && for and, || for or");
-    fail(fmt::format("{}; write {} here", at_end() ? "the condition ends too early" : "unexpected",
+      fail("unknown operator. Write && for and, || for or");
+    fail(fmt::format("{}. Write {} here", at_end() ? "the condition ends too early" : "unexpected",
                      wanted));
   }
 
   void refuse_word_operator(std::string_view word, std::size_t begin) const {
     for (const std::string_view name : {"and", "or", "not", "AND", "OR", "NOT"}) {
       if (word == name)
-        fail(begin, "and, or, not are written &&, ||, !; write these");
+        fail(begin, "and, or, and not are not operators. Write &&, ||, and !");
     }
   }
 

@@ -7,7 +7,7 @@
 
 namespace pawl::message {
 
-/// What in a key template looks like the id of a thing that many events are about (a customer, an
+/// What in a key template looks like the ID of an entity that many events concern (a customer, an
 /// account, the record key) and not of one event: later events would be taken for duplicates.
 /// Nullopt: nothing, or something beside it may tell events apart. A guess by names, for a warning:
 /// it says nothing wherever a name is unknown to it.

@@ -20,7 +20,7 @@ namespace {
 namespace ondemand = simdjson::ondemand;
 
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-constexpr std::string_view kRemedy = "correct the producer, or skip the message";
+constexpr std::string_view kRemedy = "Fix the producer";
 // Buffers that one large message has grown beyond this are given back at the next smaller one.
 constexpr std::size_t kKeptBytes = std::size_t{1} << 20U;
 
@@ -160,12 +160,12 @@ void JsonReader::read(std::string_view text) {
   const std::string_view document = without_byte_order_mark(text);
   const std::size_t skipped = text.size() - document.size();
   if (text.empty()) {
-    throw JsonError(fmt::format("the message's value is empty and not JSON; {}", kRemedy), 0);
+    throw JsonError(fmt::format("the message's value is empty, so it is not JSON. {}", kRemedy), 0);
   }
   if (const auto schema = confluent_schema(text))
-    throw JsonError(fmt::format("the message's value has {}; {}", *schema, kRemedy), 0);
+    throw JsonError(fmt::format("the message's value has {}. {}", *schema, kRemedy), 0);
   if (text.size() > std::numeric_limits<std::uint32_t>::max() - 64) {
-    throw JsonError(fmt::format("the message's value is larger than 4 GiB; {}", kRemedy),
+    throw JsonError(fmt::format("the message's value is larger than 4 GiB. {}", kRemedy),
                     std::nullopt);
   }
   try {
@@ -173,13 +173,13 @@ void JsonReader::read(std::string_view text) {
   } catch (const InvalidJson& invalid) {
     if (invalid.where == nullptr) {
       throw JsonError(
-          fmt::format("the message's value is not JSON: {}; {}", invalid.reason, kRemedy),
+          fmt::format("the message's value is not JSON: {}. {}", invalid.reason, kRemedy),
           std::nullopt);
     }
     // The wrapper's opening bracket is not the producer's.
     const auto at = static_cast<std::size_t>(invalid.where - impl_->buffer.data());
     const std::size_t byte = skipped + (at == 0 ? 0 : at - 1);
-    throw JsonError(fmt::format("the message's value is not JSON: {} at byte {}; {}",
+    throw JsonError(fmt::format("the message's value is not JSON: {} at byte {}. {}",
                                 invalid.reason, byte, kRemedy),
                     byte);
   }

@@ -27,8 +27,8 @@ std::string unescape(std::string_view token, std::size_t begin) {
     const char escaped = i + 1 < token.size() ? token[i + 1] : '\0';
     if (escaped != '0' && escaped != '1') {
       throw JsonPointerError(begin + i,
-                             "a ~ in a JSON pointer is followed by 0 or 1 (RFC 6901); write ~0 for "
-                             "~ and ~1 for / within a name");
+                             "a ~ in a JSON pointer must precede 0 or 1 (RFC 6901). Write ~0 for ~ "
+                             "and ~1 for / within a name");
     }
     name += escaped == '0' ? '~' : '/';
     ++i;
@@ -57,7 +57,7 @@ JsonPointer JsonPointer::parse(std::string_view text) {
   if (text.empty())
     return pointer;
   if (text.front() != '/') {
-    throw JsonPointerError(0, "a JSON pointer begins with / (RFC 6901); write /name");
+    throw JsonPointerError(0, "a JSON pointer starts with / (RFC 6901). Write /name");
   }
   for (std::size_t begin = 1; begin <= text.size();) {
     const std::size_t end = std::min(text.find('/', begin), text.size());

@@ -69,7 +69,7 @@ class Parser {
     if (at_ == text_.size())
       unclosed();
     fail(mark,
-         "? belongs at the end of a placeholder; write it before the }, or \\? for a question mark "
+         "? must be at the end of a placeholder. Write it before the }, or \\? for a question mark "
          "in a name");
   }
 
@@ -94,7 +94,7 @@ class Parser {
       if (c == '|' || c == '}' || c == '?')
         break;
       if (c == '{') {
-        fail(at_, "a { inside a placeholder; close the placeholder with } first, or write \\{");
+        fail(at_, "a { inside a placeholder. Close the placeholder with } first, or write \\{");
       }
       if (c == '\\')
         c = escaped();
@@ -115,10 +115,9 @@ class Parser {
       unclosed();
     const char c = text_[at_ + 1];
     if (kEscapable.find(c) == std::string_view::npos) {
-      fail(
-          at_,
-          "a backslash in a placeholder stands before one of \\ | ? { } or a blank; write \\\\ for "
-          "a backslash");
+      fail(at_,
+           "a backslash in a placeholder must precede one of \\ | ? { } or a space. Write \\\\ for "
+           "a backslash");
     }
     ++at_;
     return c;
@@ -140,7 +139,7 @@ class Parser {
       source.kind = SourceKind::kHeader;
       source.header = rest.substr(kHeaderPrefix.size());
       if (source.header.empty()) {
-        fail(written.end, "the header's name is missing; write {header:NAME}");
+        fail(written.end, "the header's name is missing. Write {header:NAME}");
       }
     } else {
       source.kind = plain(rest, written.place(skipped));
@@ -154,16 +153,16 @@ class Parser {
         return kind;
     }
     if (name.empty())
-      fail(place, fmt::format("a source is missing; write {}", kKnownSources));
+      fail(place, fmt::format("a source is missing. Use {}", kKnownSources));
     if (name.starts_with(kHashPrefix)) {
-      fail(place, "sha256: stands twice; write it once");
+      fail(place, "sha256: occurs twice. Write it once");
     }
     if (looks_like_a_name(name)) {
-      fail(place, fmt::format("unknown source \"{0}\"; write header:{0} for a header, /{0} for a "
+      fail(place, fmt::format("unknown source \"{0}\". Use header:{0} for a header, /{0} for a "
                               "field of the JSON value, or one of {1}",
                               name, kKnownSources));
     }
-    fail(place, fmt::format("unknown source; write {}", kKnownSources));
+    fail(place, fmt::format("unknown source. Use {}", kKnownSources));
   }
 
   JsonPointer pointer(std::string_view pointer, const Unescaped& written, std::size_t skipped) {
@@ -175,13 +174,12 @@ class Parser {
   }
 
   [[noreturn]] void blank(std::size_t place) {
-    fail(
-        place,
-        "a blank at the edge of a source; remove it, or write \"\\ \" when it is part of the name");
+    fail(place,
+         "a space at the edge of a source. Remove it, or write \"\\ \" if it is part of the name");
   }
 
   [[noreturn]] void unclosed() {
-    fail(begin_, "the placeholder is not closed; write } at its end, or {{ for a literal brace");
+    fail(begin_, "the placeholder is not closed. Write } at its end, or {{ for a literal brace");
   }
 
   [[noreturn]] void fail(std::size_t place, const std::string& problem) {
@@ -215,8 +213,8 @@ Resolved resolve_json(const Source& source, JsonView& json, std::string& scratch
   const std::optional<std::string_view> text = value->text(scratch);
   if (!text) {
     throw RenderError(source.text,
-                      fmt::format("{{{}}} is a JSON string with an unpaired surrogate, which no "
-                                  "UTF-8 text can hold; correct the producer, or skip the message",
+                      fmt::format("{{{}}} is a JSON string with an unpaired surrogate, which "
+                                  "UTF-8 does not allow. Fix the producer",
                                   source.text));
   }
   return value_of(*text);

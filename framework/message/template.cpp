@@ -36,21 +36,19 @@ bool reads_value(const Placeholder& placeholder) {
   const bool tombstone = !message.has_value() && reads_value(placeholder);
   throw RenderError(
       placeholder.text(),
-      fmt::format(
-          "{1} {{{0}}}; write {{{0}?}} where it may be absent ({2}), {3}", placeholder.text(),
-          tombstone ? "the message is a tombstone (its value is null) and has no"
-                    : "the message has no",
-          absent,
-          tombstone ? "put a handler with when = \"!has({value})\" before this one, or skip "
-                      "the message"
-                    : "correct the producer, or skip the message"));
+      fmt::format("{1} {{{0}}}. {3}, or write {{{0}?}} if the value may be absent ({2})",
+                  placeholder.text(),
+                  tombstone ? "the message is a tombstone (its value is null), so it has no"
+                            : "the message has no",
+                  absent,
+                  tombstone ? "Add a handler with when = \"!has({value})\" before this one"
+                            : "Fix the producer"));
 }
 
 [[noreturn]] void throw_not_text(const Placeholder& placeholder, std::string_view why) {
-  throw RenderError(
-      placeholder.text(),
-      fmt::format("{{{}}} {}; correct the producer, handle the message in code, or skip it",
-                  placeholder.text(), why));
+  throw RenderError(placeholder.text(),
+                    fmt::format("{{{}}} {}. Fix the producer, or handle the message in code",
+                                placeholder.text(), why));
 }
 
 }  // namespace
@@ -77,7 +75,7 @@ Template Template::parse(std::string_view text) {
       literal += c;
       at += 2;
     } else if (c == '}') {
-      throw TemplateError(text, at, "a } without its {; write }} for a literal brace");
+      throw TemplateError(text, at, "a } without its {. Write }} for a literal brace");
     } else if (c == '{') {
       finish_literal();
       auto [placeholder, end] = Placeholder::parse(text, at);
@@ -118,15 +116,15 @@ void Template::check_identifies(std::string_view text) const {
     }
   }
   if (!tells_apart) {
-    throw TemplateError(text, 0,
-                        "many messages would have the same key, and all but the first would count "
-                        "as duplicates; name what identifies an event, for example "
-                        "{header:event-id} or {/id}");
+    throw TemplateError(
+        text, 0,
+        "many messages would have the same key, and all except the first would be duplicates. Use "
+        "a value that identifies an event, such as {header:event-id} or {/id}");
   }
   if (has_offset && !(has_partition && has_topic_id)) {
     throw TemplateError(text, 0,
                         "an offset identifies a message only within its partition, and only until "
-                        "the topic is recreated; write {topic_id}:{partition}:{offset}");
+                        "the topic is recreated. Write {topic_id}:{partition}:{offset}");
   }
 }
 
@@ -141,8 +139,8 @@ void Template::find_separators(std::string_view text) {
     const auto& placeholder = std::get<Placeholder>(piece);
     if (last != nullptr && (between == nullptr || between->front() == kEscape)) {
       throw TemplateError(text, placeholder.begin(),
-                          "nothing tells where the value before this placeholder ends; put a text "
-                          "such as : between them that does not begin with a backslash");
+                          "the end of the value before this placeholder is ambiguous. Put a text "
+                          "such as : between them, not starting with a backslash");
     }
     if (last != nullptr)
       separators_ += between->front();

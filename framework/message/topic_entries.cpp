@@ -56,15 +56,16 @@ bool is_topic_pattern(std::string_view entry) {
 
 TopicPatternProblem problem_of_topic_pattern(const std::string& pattern) {
   if (!is_topic_pattern(pattern))
-    return {"is no pattern", "let it begin with ^"};
+    return {"is not a pattern", "Start it with ^"};
   if (pattern.find('\0') != std::string::npos)
-    return {"has a NUL", "take it out"};
+    return {"contains a NUL character", "Remove it"};
   if (const auto at = foreign_escape(pattern); at != std::string_view::npos) {
-    return {fmt::format("has {}, which says nothing in a POSIX extended regular expression",
+    return {fmt::format("contains {}, which has no meaning in a POSIX extended regular expression",
                         pattern.substr(at, 2)),
-            "write a class, such as [0-9] or [[:alnum:]]"};
+            "Use a class, such as [0-9] or [[:alnum:]]"};
   }
-  return {TopicPattern::problem(pattern), "correct it; it is a POSIX extended regular expression"};
+  return {TopicPattern::problem(pattern),
+          "Fix it. A pattern is a POSIX extended regular expression"};
 }
 
 std::string TopicPattern::problem(const std::string& text) {
@@ -139,9 +140,8 @@ TopicEntries::Chosen TopicEntries::choose(const std::vector<std::string>& existi
 std::string ambiguous_topic_text(const std::string& topic,
                                  const std::vector<std::string>& patterns) {
   return fmt::format(
-      "topic {} matches several patterns ({}), so no handler processes it. Name it in the topics "
-      "of "
-      "its handler, or let only one pattern match it",
+      "topic {} matches more than one pattern ({}), so no handler consumes it. Name the topic in "
+      "the topics of one handler, or let only one pattern match it",
       topic, fmt::join(patterns, ", "));
 }
 

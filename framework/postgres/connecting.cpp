@@ -280,7 +280,7 @@ std::vector<Server> servers_behind(const std::vector<Server>& listed, const Serv
 
 PGconn* connect(const ConnectRequest& request) {
   if (const auto problem = problem_of(request.url)) {
-    throw Error::connection_lost(fmt::format("postgres.url: {}; {}{}", problem->what, problem->fix,
+    throw Error::connection_lost(fmt::format("postgres.url: {}. {}{}", problem->what, problem->fix,
                                              read_again(source_of(request))));
   }
   const auto password = password_of(request.password_command, request.unwanted);

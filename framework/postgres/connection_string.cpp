@@ -83,20 +83,22 @@ ConnectionStringProblem unreadable(std::string_view report) {
     return report.find(text) != std::string_view::npos;
   };
   if (says("percent-encoded") || says("%00")) {
-    return {"holds a % that two hexadecimal digits other than 00 do not follow",
-            "write % itself as %25"};
+    return {"contains a % that is not followed by two hexadecimal digits other than 00",
+            "Write a literal % as %25"};
   }
   if (says("\"]\"") || says("IPv6"))
-    return {"holds a [ or ] that encloses no IPv6 address", "write [ as %5B and ] as %5D"};
+    return {"contains a [ or ] that does not enclose an IPv6 address",
+            "Write [ as %5B and ] as %5D"};
   if (says("unterminated quoted string"))
-    return {"a quote is not closed", "write ' within a quoted value as \\'"};
+    return {"a quote is not closed", "Write ' within a quoted value as \\'"};
   if (says("invalid connection option") || says("invalid URI query parameter"))
-    return {"holds an option that libpq does not know", "see \"Parameter Key Words\" of libpq"};
+    return {"contains an option that libpq does not support",
+            "See \"Parameter Key Words\" of libpq"};
   if (says("extra key/value separator"))
-    return {"holds an = too many", "write = within a value as %3D"};
+    return {"contains an unexpected =", "Write = within a value as %3D"};
   if (says("\"=\""))
-    return {"holds a word without its =", "put values with spaces into single quotes"};
-  return {"libpq cannot read it", "give a connection URI or string"};
+    return {"contains a keyword without =", "Put values with spaces into single quotes"};
+  return {"libpq cannot parse it", "Use a connection URI or string"};
 }
 
 /// What the value of one option has to be that can ever connect.
@@ -104,17 +106,19 @@ std::optional<ConnectionStringProblem> problem_of(const PQconninfoOption& option
   const std::string_view keyword(option.keyword);
   const std::string_view value(option.val);
   if (keyword == "port" && !are_ports(value)) {
-    return ConnectionStringProblem{"the port is no number from 1 to 65535",
-                                   "where a password holds @, :, / or spaces, percent-encode them"};
+    return ConnectionStringProblem{
+        "the port is not a number from 1 to 65535",
+        "If a password contains @, :, /, or spaces, percent-encode them"};
   }
   if (contains(kNumbers, keyword) && !value.empty() && !is_number(value, -1, 2147483647))
-    return ConnectionStringProblem{option.keyword + std::string(" is no number"), "give a number"};
+    return ConnectionStringProblem{option.keyword + std::string(" is not a number"),
+                                   "Use a number"};
   for (const auto& choice : kChoices) {
     if (choice.option == keyword && !contains(choice.values, value)) {
-      std::string fix = "use ";
+      std::string fix = "Use ";
       for (const auto& allowed : choice.values)
         fix.append(&allowed == choice.values.begin() ? "" : ", ").append(allowed);
-      return ConnectionStringProblem{option.keyword + std::string(" is none of libpq's"), fix};
+      return ConnectionStringProblem{option.keyword + std::string(" is not a value of libpq"), fix};
     }
   }
   return std::nullopt;
@@ -174,18 +178,18 @@ std::optional<ConnectionStringProblem> problem_of(const std::string& url) {
   const bool uri = url.starts_with("postgresql://") || url.starts_with("postgres://");
   const auto scheme = url.find("://");
   if (url.find('\0') != std::string::npos)
-    return ConnectionStringProblem{"holds a NUL byte", "give a connection URI or string"};
+    return ConnectionStringProblem{"contains a NUL byte", "Use a connection URI or string"};
   if (!uri && scheme != std::string::npos && url.find('=') > scheme)
-    return ConnectionStringProblem{"not a PostgreSQL URI", "begin it with postgresql://"};
+    return ConnectionStringProblem{"not a PostgreSQL URI", "Start it with postgresql://"};
   // libpq would take it for the name of a database.
   if (!uri && !url.empty() && url.find('=') == std::string::npos) {
     return ConnectionStringProblem{"neither a connection URI nor keywords and values",
-                                   "write postgresql://host/database or \"host=... dbname=...\""};
+                                   "Write postgresql://host/database or \"host=... dbname=...\""};
   }
   if (splits_a_password(url)) {
     return ConnectionStringProblem{
-        "holds an @ where none can be: a password with @ or / in it is not encoded",
-        "write @ as %40, / as %2F and : as %3A"};
+        "contains an unexpected @: a password with @ or / is not percent-encoded",
+        "Write @ as %40, / as %2F, and : as %3A"};
   }
   char* report = nullptr;
   const ConnectionOptions options(PQconninfoParse(url.c_str(), &report));

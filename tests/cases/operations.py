@@ -24,7 +24,7 @@ def publication_for_all_tables(site):
     s.send_many([dict(value={"id": i % 3 + 1}, id=f"e{i}") for i in range(10)])
     done = s.drain(timeout=25)
     letters = s.rows("SELECT count(*) FROM pawl.dead_letters")[0][0]
-    s.doubt(letters == 0, f"{letters} letters of good messages (up to failures.breaker, then a halt): by design of the breaker")
+    s.doubt(letters == 0, f"{letters} letters of good messages (up to failures.circuit_breaker, then a halt): by design of the breaker")
     s.note(f"code {done.code}: {done.tail(2, 350)}")
 
 
@@ -132,7 +132,7 @@ def init_on_odd_messages(site):
             continue
         s.config = out
         c = s.pawl("check", "--config", out, "--set", f"postgres.url={s.url}", timeout=40)
-        bad = [x for x in c.out.splitlines() if "not TOML" in x or re.search(r"column \d+: ", x) or "unknown" in x]
+        bad = [x for x in c.out.splitlines() if "invalid TOML" in x or re.search(r"column \d+: ", x) or "unknown" in x]
         s.expect(not bad, f"{name}: init {r.code} wrote what check cannot read: {bad[:3]}")
         s.note(f"{name}: init {r.code}, check {c.code}: " + " | ".join(x[:160] for x in c.out.splitlines() if " FAIL " in x)[:330])
 
@@ -194,7 +194,7 @@ def internal_errors(site):
     s.send_many([dict(value={}, id=f"e{i}") for i in range(10)])
     s.drain(timeout=20)
     n = s.rows("SELECT count(*) FROM pawl.dead_letters")[0][0]
-    s.doubt(n == 0, f"{n} letters of good messages for class XX (up to failures.breaker, then a halt)")
+    s.doubt(n == 0, f"{n} letters of good messages for class XX (up to failures.circuit_breaker, then a halt)")
 
 
 @case("operations", "sequence behind with rows that wait (the reader of the outbox goes by numbers)", "rows wait under ids 1..20 while new ones would get 1..10", "no row lost; an error names the sequence, or it heals")

@@ -3,7 +3,7 @@ import json
 
 from harness import case
 
-LETTERS = '[failures]\non_failure = "dead-letter"\nretry_for = "0s"\nbreaker = 0\n'
+LETTERS = '[failures]\non_failure = "dead-letter"\nretry_for = "0s"\ncircuit_breaker = 0\n'
 
 
 def table(site, sql, items, *, create="CREATE TABLE out (id text PRIMARY KEY, v text)", select="SELECT v FROM out WHERE id = %s", head=LETTERS, sets=(), key=None, **handler):

@@ -187,7 +187,7 @@ def handler(kind, letter, topic, published_to, port):
     if kind == "publish":
         return text + f"sql = [{apply}, \"SELECT pawl.publish('{published_to}', {{/k}}, {{value}})\"]\n"
     if kind == "concurrency":
-        text += 'concurrency = 8\norder_by = "{key}"\nmax_ahead = 100\n'
+        text += 'concurrency = 8\norder_by = "{key}"\nconcurrency_window = 100\n'
     return text + f"sql = {apply}\n"
 
 

@@ -215,7 +215,7 @@ class Round:
                        '[idempotency]\nkey = "{/id?}"\n' + ('missing_key = "process"\n' if self.unkeyed else "") +
                        f'[consumer]\ndurability = "{self.durability}"\n'
                        f'[failures]\non_failure = "{self.policy}"\nretry_for = "300ms"\nretry_later = ["2s", "3s", "5s"]\n'
-                       'retry_max = "5s"\nbreaker = 0\nmax_crashes = 100\n' + "".join(handlers))
+                       'retry_max = "5s"\ncircuit_breaker = 0\nmax_crashes = 100\n' + "".join(handlers))
         check = self.command("check")
         if check.returncode != 0:
             raise SystemExit(f"{self.pair} cannot be configured:\n{check.stdout}{check.stderr}")

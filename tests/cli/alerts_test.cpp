@@ -317,7 +317,7 @@ TEST_CASE("a circuit breaker that opens is an alert that names the handler") {
   for (int i = 0; i < 5; ++i)
     site.pay(0, "bad" + std::to_string(i), "a", "\"no number\"");
   auto arguments = kDeadLetters;
-  arguments.insert(arguments.end(), {"--set", "failures.breaker=3"});
+  arguments.insert(arguments.end(), {"--set", "failures.circuit_breaker=3"});
   const auto child = site.start(arguments);
   const auto alert = hook.wait_for("circuit-breaker");
   CHECK(alert.at("handler").is_string());

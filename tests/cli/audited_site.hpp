@@ -16,7 +16,7 @@ struct AuditedSite : Site {
     more = "[[handler]]\ntopics = [\"" + keyless +
            "\"]\nwhen = 'has({header:count})'\nkey = \"\"\nmissing_key = \"process\"\n"
            "sql = [\"UPDATE accounts SET entries = entries + 1 WHERE id = 'b'\"]\n"
-           "[failures]\nmax_attempts = 1\nbreaker = 0\non_failure = \"park\"\n"
+           "[failures]\nmax_attempts = 1\ncircuit_breaker = 0\non_failure = \"park\"\n"
            "unmatched = \"skip\"\n";
   }
 

@@ -67,8 +67,8 @@ TEST_CASE("several consumers of one topic are said to be meant, or begin where t
   const auto other = "other-" + site.group;
   SECTION("by name") {
     const auto name = GENERATE(as<std::string>{}, "group", "cluster/group");
-    site.kafka_lines = "start_beside = [\"" + (name == "group" ? site.group : site.first_name()) +
-                       "\", \"nobody\"]\n";
+    site.kafka_lines = "known_consumers = [\"" +
+                       (name == "group" ? site.group : site.first_name()) + "\", \"nobody\"]\n";
     CHECK(site.run({"run", "--drain", "--set", "kafka.group=" + other}).code == 0);
     CHECK(site.sql(kBalance) == "20");
   }

@@ -154,8 +154,8 @@ TEST_CASE("brokers with a scheme are told with what to write, exit code 2") {
     CHECK(outcome.code == 2);
     CHECK_THAT(outcome.out + outcome.err,
                ContainsSubstring("kafka.bootstrap_servers = \"127.0.0.1:9,ssl://127.0.0.1:9\": "
-                                 "broker 2 of the list has a scheme (://); write host:port alone, "
-                                 "and \"security.protocol\" = \"ssl\" below [kafka.librdkafka]"));
+                                 "broker 2 of the list has a scheme (://). Use host:port only, and "
+                                 "set \"security.protocol\" = \"ssl\" in [kafka.librdkafka]"));
   }
 }
 

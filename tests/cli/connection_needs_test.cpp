@@ -44,7 +44,7 @@ TEST_CASE("a process needs connections for what its configuration has") {
   options.handlers[0].sql = {};
   options.handlers[0].http.url.written = "http://h/";
   CHECK(needed(options) == 2 + 2 + 16 + 1);
-  options.leases.store = pawl::LeaseStore::kRedis;
+  options.calls.lease_store = pawl::LeaseStore::kRedis;
   CHECK(needed(options) == 2 + 2 + 16);
   options.monitoring.listen = "127.0.0.1:9464";
   options.dead_letters.topic = "dead";

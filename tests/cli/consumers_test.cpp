@@ -11,7 +11,7 @@ TEST_CASE("a consumer that is forgotten holds back no keys of a scope that it sh
   REQUIRE(site.run({"run", "--drain"}).code == 0);
   const auto kept = site.group;
   site.group = "backfill-of-" + kept;
-  REQUIRE(site.run({"run", "--drain", "--set", "kafka.start_beside=[\"" + kept + "\"]", "--set",
+  REQUIRE(site.run({"run", "--drain", "--set", "kafka.known_consumers=[\"" + kept + "\"]", "--set",
                     "failures.on_failure=dead-letter", "--set", "failures.max_attempts=1"})
               .code == 0);
   const auto backfill = site.group;

@@ -10,7 +10,7 @@ namespace pawl::testing {
 /// A site whose account "stranger" cannot be paid until mend() is called.
 struct Failing : Site {
   explicit Failing(const std::string& policy, int partitions = 1) : Site(partitions) {
-    more = "[failures]\nmax_attempts = 1\nbreaker = 0\non_failure = \"" + policy + "\"\n";
+    more = "[failures]\nmax_attempts = 1\ncircuit_breaker = 0\non_failure = \"" + policy + "\"\n";
     sql("ALTER TABLE ledger ADD CONSTRAINT known CHECK (account <> 'stranger')");
   }
   void drain() {

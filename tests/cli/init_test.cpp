@@ -67,7 +67,7 @@ TEST_CASE("init makes a configuration that check and try can read") {
   CHECK_THAT(again.err, ContainsSubstring("--output " + file + ": File exists"));
   CHECK_THAT(
       site.run_bare({"init", "--topic", "nowhere", "--bootstrap-servers", site.bootstrap}).err,
-      ContainsSubstring("--topic nowhere: Kafka at " + site.bootstrap + " has no such topic"));
+      ContainsSubstring("--topic nowhere: the topic does not exist in Kafka at " + site.bootstrap));
 }
 
 TEST_CASE("init needs no file or variable that only the database needs") {

@@ -92,8 +92,8 @@ TEST_CASE("a configuration is guessed from a message") {
                        "CREATE TABLE order_events (event_id text, total_amount "
                        "numeric, paid boolean, lines jsonb, n bigint, a_b text, odd_ bigint);"));
   const auto empty = init_text(facts, std::nullopt);
-  CHECK_THAT(empty, ContainsSubstring("The topic has no message to look at"));
-  CHECK_THAT(empty, ContainsSubstring("Nothing in the message looks like one"));
+  CHECK_THAT(empty, ContainsSubstring("The topic has no message yet"));
+  CHECK_THAT(empty, ContainsSubstring("The message has no field that looks like a key"));
 }
 
 TEST_CASE("each member of the message has a column, which gets its value") {
@@ -101,7 +101,7 @@ TEST_CASE("each member of the message has a column, which gets its value") {
     const char* what;
     std::string value;
     std::vector<Column> columns;
-    std::string left_out = {};
+    std::string omitted = {};
   };
   const auto deep = std::string(500, '[') + std::string(500, ']');
   const auto row = GENERATE_COPY(Catch::Generators::values<Row>({
@@ -175,17 +175,17 @@ TEST_CASE("each member of the message has a column, which gets its value") {
   const auto text = text_for(sample);
   INFO(text);
   CHECK(columns_of(text, sample) == row.columns);
-  if (row.left_out.empty()) {
-    CHECK_THAT(text, !ContainsSubstring("Left out"));
+  if (row.omitted.empty()) {
+    CHECK_THAT(text, !ContainsSubstring("Omitted"));
   } else {
     CHECK_THAT(text,
-               ContainsSubstring("# Left out, because PostgreSQL's text holds neither NUL nor "
-                                 "half of a surrogate pair: " +
-                                 row.left_out + "\n"));
+               ContainsSubstring("# Omitted, because PostgreSQL's text cannot contain NUL or half "
+                                 "of a surrogate pair: " +
+                                 row.omitted + "\n"));
   }
 }
 
-TEST_CASE("a value with more members than a row holds is stored whole") {
+TEST_CASE("a value with more members than a row holds is stored as a whole") {
   const auto with = [](int members) {
     std::string value;
     for (int i = 0; i < members; ++i)
@@ -200,12 +200,13 @@ TEST_CASE("a value with more members than a row holds is stored whole") {
   CHECK_THAT(text, ContainsSubstring("# Its members have no columns of their own"));
 }
 
-TEST_CASE("a value in Confluent's wire format is stored whole, and its schema is named") {
+TEST_CASE("a value in Confluent's wire format is stored as a whole, and its schema is named") {
   const auto value = "\0\0\0\0\7\2a"s;
   const auto text = text_for(sample_of(value));
   CHECK(columns_of(text, sample_of(value)) == std::vector<Column>{{"value bytea", value}});
-  CHECK_THAT(text, ContainsSubstring(
-                       "# Confluent schema id 7; pawl reads JSON only: the value is stored whole"));
+  CHECK_THAT(text,
+             ContainsSubstring(
+                 "# Confluent schema id 7; pawl reads JSON only. The value is stored as a whole"));
 }
 
 TEST_CASE("a key is proposed as a template has to write it") {
@@ -216,16 +217,17 @@ TEST_CASE("a key is proposed as a template has to write it") {
                                  R"({/uuid\|})"});
 }
 
-TEST_CASE("init asks for a key that looks like the id of a thing to be checked") {
-  CHECK_THAT(text_for(sample_of(R"({"orderId": 7})")),
-             ContainsSubstring("\nkey = \"{/orderId}\"\n# The key looks like the id of a thing") &&
-                 ContainsSubstring("\n# key_checked = true\n"));
+TEST_CASE("init asks the operator to check a key that looks like the ID of an entity") {
+  CHECK_THAT(
+      text_for(sample_of(R"({"orderId": 7})")),
+      ContainsSubstring("\nkey = \"{/orderId}\"\n# The key looks like the ID of an entity") &&
+          ContainsSubstring("\n# key_checked = true\n"));
   CHECK_THAT(text_for(sample_of(R"({"eventId": 7})")), !ContainsSubstring("key_checked"));
 }
 
 TEST_CASE("no name of a member ends the comment that proposes it as a key") {
   const auto text = text_for(sample_of("{\"eventId\": 7, \"uu\\nid\": \"x\", \"tx\\u001bid\": 1}"));
-  CHECK_THAT(text, ContainsSubstring("# Also possible: ") && ContainsSubstring("uu\\nid") &&
+  CHECK_THAT(text, ContainsSubstring("# Alternatives: ") && ContainsSubstring("uu\\nid") &&
                        !ContainsSubstring("\x1b"));
   pawl::config::LoadRequest request;
   request.path = "a.toml";
@@ -233,7 +235,7 @@ TEST_CASE("no name of a member ends the comment that proposes it as a key") {
   CHECK(pawl::config::load(request).idempotency.key == "{/eventId}");
 }
 
-TEST_CASE("what --set said stands in the file, and what may be secret as a variable") {
+TEST_CASE("overrides are written to the file, and values that may be secret as variables") {
   InitFacts facts{"b:9092", "books", "postgresql://db/books", "orders", 3, {}};
   facts.settings = settings_of(
       {R"(kafka.librdkafka={ "security.protocol" = "SASL_SSL", "sasl.password" = "hunter2" })",
@@ -254,8 +256,9 @@ TEST_CASE("what --set said stands in the file, and what may be secret as a varia
                                      "[postgres]\nurl = \"${POSTGRES_URL}\"\n\n"
                                      "[consumer]\nworkers = 2\n\n"));
   CHECK_THAT(text, ContainsSubstring("[idempotency]\nkey = \"{/id}\"\n"));
-  CHECK_THAT(text, ContainsSubstring("# Of the environment, as it may be secret: "
-                                     "KAFKA_SASL_PASSWORD, KAFKA_SASL_USERNAME, POSTGRES_URL."));
+  CHECK_THAT(text,
+             ContainsSubstring("# Read from the environment, because the value may be secret: "
+                               "KAFKA_SASL_PASSWORD, KAFKA_SASL_USERNAME, POSTGRES_URL."));
   CHECK_THAT(text, !ContainsSubstring("hunter"));
 }
 

@@ -189,7 +189,7 @@ TEST_CASE("the layout that keys estimate assumes is the one that PostgreSQL make
   CHECK_THAT(unknown.err, ContainsSubstring("no handler has this name; there is pay, short"));
 }
 
-TEST_CASE("check and run warn of a key that looks like the id of a thing, and go on") {
+TEST_CASE("check and run warn about a key that looks like the ID of an entity, and continue") {
   Site site;
   site.pay(0, "first", "a", "1");
   const auto check = site.run({"check", "--set", "idempotency.key={key}"});
@@ -198,6 +198,6 @@ TEST_CASE("check and run warn of a key that looks like the id of a thing, and go
   CHECK_THAT(check.out, ContainsSubstring("Handlers        WARN  ") && ContainsSubstring("{key}"));
   const auto run = site.run({"run", "--drain", "--set", "idempotency.key={key}"});
   CHECK(run.code == 0);
-  CHECK_THAT(run.err + run.out, ContainsSubstring("looks like the id of a thing"));
-  CHECK(site.run({"check"}).out.find("looks like the id") == std::string::npos);
+  CHECK_THAT(run.err + run.out, ContainsSubstring("looks like the ID of an entity"));
+  CHECK(site.run({"check"}).out.find("looks like the ID") == std::string::npos);
 }

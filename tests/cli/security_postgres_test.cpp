@@ -235,7 +235,7 @@ TEST_CASE(
     site.sql(
         "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
         " WHERE datname = current_database() AND usename = 'payments'");
-    child->wait_for_output("postgres.url: holds an @ where none can be", kDeadline);
+    child->wait_for_output("postgres.url: contains an unexpected @", kDeadline);
     child->wait_for_output("pawl retries, and fails until you fix the cause", kDeadline);
     site.set_password("first-secret");
     site.pay_many(0, "back", 3);
@@ -243,9 +243,9 @@ TEST_CASE(
     site.end(*child);
   }
   write_file(password_file, "n3w@pass/100%");
-  site.check_refused("postgres.url: holds an @ where none can be", "write @ as %40");
+  site.check_refused("postgres.url: contains an unexpected @", "Write @ as %40");
   write_file(password_file, "n3w%");
-  site.check_refused("postgres.url: holds a % that", "write % itself as %25");
+  site.check_refused("postgres.url: contains a % that", "Write a literal % as %25");
 
   const auto child = site.start_secured();
   child->wait_for_output("Waiting for PostgreSQL", kDeadline);

@@ -76,10 +76,4 @@ inline std::string messages_of(const config::LoadRequest& request) {
   return "";
 }
 
-/// Where the error texts of a --set say that they come from.
-inline std::string place_of(const std::string& set) {
-  const std::size_t equals = set.find('=');
-  return "--set " + set.substr(0, equals) + (equals == std::string::npos ? ": " : "=...: ");
-}
-
 }  // namespace pawl::test

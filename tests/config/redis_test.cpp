@@ -12,8 +12,8 @@ using namespace pawl::config;
 
 namespace {
 
-const std::string kInRedis = R"([leases]
-store = "redis"
+const std::string kInRedis = R"([calls]
+lease_store = "redis"
 )";
 
 const std::string kWhole = kInRedis + R"([redis]
@@ -50,41 +50,41 @@ struct Case {
 // clang-format off
 const std::vector<Case> kCases{
     {"[redis]\naddress = \"a:1\"\ntls = true\n",
-     "redis.address: set, but leases.store is not \"redis\"; remove it, or set leases.store = \"redis\"\n"
-     "redis.tls: set, but leases.store is not \"redis\"; remove it, or set leases.store = \"redis\""},
-    {"[leases]\nstore = \"memory\"\n",
-     R"(leases.store: "memory" is not a known value; write "postgres" or "redis")"},
+     "redis.address: set, but calls.lease_store is not \"redis\". Remove it, or set calls.lease_store = \"redis\"\n"
+     "redis.tls: set, but calls.lease_store is not \"redis\". Remove it, or set calls.lease_store = \"redis\""},
+    {"[calls]\nlease_store = \"memory\"\n",
+     R"(calls.lease_store: invalid value "memory". Use "postgres" or "redis")"},
     {kInRedis,
-     R"(redis.address: not set, but leases.store is "redis"; name the server, such as "127.0.0.1:6379", or redis.sentinels and redis.master)"},
+     R"(redis.address: not set, but calls.lease_store is "redis". Set it to the server, such as "127.0.0.1:6379", or set redis.sentinels and redis.master)"},
     {kInRedis + "[redis]\naddress = \"localhost\"\n",
-     R"(redis.address = "localhost": not the address of a server; write host:port, such as "127.0.0.1:6379")"},
+     R"(redis.address = "localhost": not a server address. Use host:port, such as "127.0.0.1:6379")"},
     {kInRedis + "[redis]\naddress = \"redis://localhost:1\"\n",
-     R"(redis.address = "redis://localhost:1": not the address of a server; write host:port, such as "127.0.0.1:6379")"},
+     R"(redis.address = "redis://localhost:1": not a server address. Use host:port, such as "127.0.0.1:6379")"},
     {kInRedis + "[redis]\naddress = \"a:1\"\nsentinels = [\"b:1\"]\nmaster = \"m\"\n",
-     R"(redis.address = "a:1": redis.sentinels are set too; keep one: Sentinel says where the master is)"},
+     R"(redis.address = "a:1": redis.sentinels is also set. Keep one, because Sentinel returns the address of the master)"},
     {kInRedis + "[redis]\nsentinels = [\"b:1\", \"c\"]\nmaster = \"m\"\n",
-     R"(redis.sentinels[1] = "c": not the address of a server; write host:port, such as "127.0.0.1:6379")"},
+     R"(redis.sentinels[1] = "c": not a server address. Use host:port, such as "127.0.0.1:6379")"},
     {kInRedis + "[redis]\nsentinels = [\"b:1\"]\n",
-     R"(redis.master: not set, but redis.sentinels are; write what Sentinel calls the master, such as "mymaster")"},
+     R"(redis.master: not set, but redis.sentinels is set. Set it to the name of the master in Sentinel, such as "mymaster")"},
     {kInRedis + "[redis]\naddress = \"a:1\"\nmaster = \"m\"\nsentinel_password = \"hunter2\"\n",
-     "redis.master: set, but redis.sentinels are not; remove it, or name them\n"
-     "redis.sentinel_password: set, but redis.sentinels are not; remove it, or name them"},
+     "redis.master: set, but redis.sentinels is not set. Remove it, or set redis.sentinels\n"
+     "redis.sentinel_password: set, but redis.sentinels is not set. Remove it, or set redis.sentinels"},
     {kInRedis + "[redis]\naddress = \"a:1\"\nuser = \"pawl\"\n",
-     R"(redis.password: not set, but redis.user is; write it as "${file:PATH}" or "${NAME}")"},
+     R"(redis.password: not set, but redis.user is set. Set it to "${file:PATH}" or "${NAME}")"},
     {kInRedis + "[redis]\naddress = \"a:1\"\nca_file = \"ca.pem\"\n",
-     "redis.ca_file: set, but redis.tls is not; set tls = true, or remove it"},
+     "redis.ca_file: set, but redis.tls is false. Set tls = true, or remove it"},
     {kInRedis + "[redis]\naddress = \"a:1\"\ntls = true\ncertificate = \"a.pem\"\n",
-     "redis.private_key: not set, but redis.certificate is; give both, or none"},
+     "redis.private_key: not set, but redis.certificate is set. Set both, or neither"},
     {kInRedis + "[redis]\naddress = \"a:1\"\ntls = true\nprivate_key = \"a.key\"\n",
-     "redis.certificate: not set, but redis.private_key is; give both, or none"},
+     "redis.certificate: not set, but redis.private_key is set. Set both, or neither"},
     {kInRedis + "[redis]\naddress = \"a:1\"\nprefix = \"{x}\"\n",
-     R"(redis.prefix = "{x}": holds a brace; take it out: braces mark what both keys of a lease have in common)"},
-    {kInRedis + "time = \"2s\"\n[redis]\naddress = \"a:1\"\n",
-     R"(redis.timeout = "1s": longer than a third of leases.time (2s); give less, so that an extension that fails is tried again in time)"},
+     R"(redis.prefix = "{x}": contains a brace. Remove it, because pawl puts the common part of the keys of a lease into braces)"},
+    {kInRedis + "lease_time = \"2s\"\n[redis]\naddress = \"a:1\"\n",
+     R"(redis.timeout = "1s": longer than a third of calls.lease_time (2s). Use less, so that pawl can retry an extension before the lease expires)"},
     {kInRedis + "[redis]\naddress = \"a:1\"\ntimeout = \"1ms\"\n",
-     R"(redis.timeout = "1ms": out of range; give "10ms" to "1m")"},
+     R"(redis.timeout = "1ms": out of range. Use "10ms" to "1m")"},
     {kInRedis + "[redis]\naddress = \"a:1\"\nadress = \"b:1\"\n",
-     "redis.adress: unknown option; did you mean redis.address?"},
+     "redis.adress: unknown option in [redis]. Did you mean redis.address?"},
 };
 // clang-format on
 
@@ -105,8 +105,8 @@ TEST_CASE("a build without Redis says so") {
   if (!pawl::redis::library_version().empty())
     SKIP("built with Redis");
   CHECK(problems(kWhole) ==
-        "leases.store = \"redis\": this pawl was built without Redis; build it with "
-        "-DPAWL_REDIS=ON, or write \"postgres\"");
+        "calls.lease_store = \"redis\": this pawl was built without Redis. Build it with "
+        "-DPAWL_REDIS=ON, or use \"postgres\"");
 }
 
 TEST_CASE("a handler that must know of every attempt is refused leases in Redis") {
@@ -117,14 +117,14 @@ topics = ["charges"]
 http = { url = "https://api.example/charges", body = "{value}" }
 )";
   const std::string reason =
-      "leases in Redis may be forgotten, and with them that an attempt is unknown; ";
-  const std::string instead = ", or leases.store = \"postgres\"";
+      "Redis may lose a lease, and with it the record that an outcome is unknown. ";
+  const std::string instead = ", or set calls.lease_store = \"postgres\"";
   CHECK(problems(handler).empty());
   CHECK(problems(handler + "on_unknown = \"call\"\n").empty());
   CHECK(problems(handler + "on_unknown = \"halt\"\n") ==
-        "handler[1].on_unknown: " + reason + "write on_unknown = \"call\"" + instead);
-  CHECK(problems(handler + "remote_memory = \"1h\"\n") ==
-        "handler[1].remote_memory: " + reason + "remove it" + instead);
+        "handler[1].on_unknown: " + reason + "Set on_unknown = \"call\"" + instead);
+  CHECK(problems(handler + "remote_dedup_window = \"1h\"\n") ==
+        "handler[1].remote_dedup_window: " + reason + "Remove it" + instead);
 }
 
 TEST_CASE("no password of [redis] is listed") {

@@ -61,8 +61,8 @@ TEST_CASE("no error text shows a value that was given with --set") {
 
 TEST_CASE("an error text shows a variable's name in its place") {
   CHECK(messages_of(request(kRequired, {"postgres.schema=${SECRET}"}, {{"SECRET", "A"}})) ==
-        "--set postgres.schema=...: postgres.schema = \"${SECRET}\": not a plain identifier; use a "
-        "to z, 0 to 9 and _, at most 63, not a digit first");
+        "--set postgres.schema=\"${SECRET}\": not a plain identifier. Use up to 63 characters: a "
+        "to z, 0 to 9, and _, not starting with a digit");
 }
 
 TEST_CASE("a connection string that libpq cannot read is told by its kind of mistake alone") {
@@ -71,19 +71,19 @@ TEST_CASE("a connection string that libpq cannot read is told by its kind of mis
     const char* told;
   };
   const Row rows[] = {
-      {"postgresql://app:p%zzhunter2@db/p", "write % itself as %25"},
-      {"postgresql://app:hunter2%00@db/p", "write % itself as %25"},
-      {"postgresql://app:pw@[::1hunter2/p", "write [ as %5B"},
-      {"postgresql://app:pa ss@word:hunter2@db/p", "write @ as %40"},
-      {"postgresql://app:12/hunter2@db/p", "write @ as %40"},
-      {"postgresql://app:pw@db:hunter2/p", "the port is no number from 1 to 65535"},
-      {"postgresql://db/p?hunter2=x", "an option that libpq does not know"},
-      {"postgresql://db/p?password=a=hunter2", "write = within a value as %3D"},
-      {"postgresql://db/p?sslmode=hunter2", "sslmode is none of libpq's; use disable, allow"},
-      {"postgresql://db/p?connect_timeout=hunter2", "connect_timeout is no number"},
-      {"host=db password=pa hunter2", "put values with spaces into single quotes"},
+      {"postgresql://app:p%zzhunter2@db/p", "Write a literal % as %25"},
+      {"postgresql://app:hunter2%00@db/p", "Write a literal % as %25"},
+      {"postgresql://app:pw@[::1hunter2/p", "Write [ as %5B"},
+      {"postgresql://app:pa ss@word:hunter2@db/p", "Write @ as %40"},
+      {"postgresql://app:12/hunter2@db/p", "Write @ as %40"},
+      {"postgresql://app:pw@db:hunter2/p", "the port is not a number from 1 to 65535"},
+      {"postgresql://db/p?hunter2=x", "an option that libpq does not support"},
+      {"postgresql://db/p?password=a=hunter2", "Write = within a value as %3D"},
+      {"postgresql://db/p?sslmode=hunter2", "sslmode is not a value of libpq. Use disable, allow"},
+      {"postgresql://db/p?connect_timeout=hunter2", "connect_timeout is not a number"},
+      {"host=db password=pa hunter2", "Put values with spaces into single quotes"},
       {"host=db password='hunter2", "a quote is not closed"},
-      {"host=db pasword=hunter2", "an option that libpq does not know"},
+      {"host=db pasword=hunter2", "an option that libpq does not support"},
   };
   for (const auto& [url, told] : rows) {
     CAPTURE(url);

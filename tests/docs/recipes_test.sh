@@ -48,10 +48,6 @@ cd -- "$work/here"
 query() { psql -XAtq -v ON_ERROR_STOP=1 -d postgresql://localhost/shop -c "$1"; }
 said() { # COMMAND...; what it says is shown when it fails
     "$@" >"$work/output" 2>&1 </dev/null || { tail -n 60 "$work/output" >&2; fail "failed: $*"; }
-    no_old_name
-}
-no_old_name() { # as deprecated.cpp warns of one
-    ! grep -F 'the old name will go' "$work/output" >&2 || fail "the page teaches the old name above"
 }
 require() { # WHAT EXPECTED ACTUAL
     [[ $2 == "$3" ]] || { tail -n 30 "$work/output" >&2; fail "$1: expected"$'\n'"$2"$'\n'"found"$'\n'"$3"; }
@@ -121,7 +117,6 @@ run_block() { # NAME
     block "$1.run"
     bash -o pipefail -e -x "$1.run" </dev/null >"$work/output" 2>&1 ||
         { tail -n 60 "$work/output" >&2; fail "a command of $1.run failed; what they said stands above"; }
-    no_old_name
 }
 drain() { # NAME
     said pawl run --drain --config "$1.toml"
@@ -211,7 +206,7 @@ MESSAGES
     drain tombstone
     require "addresses after texts that mean none" '' "$(query 'SELECT * FROM addresses')"
     # The key that the page warns of takes the second deletion for the first.
-    said pawl run --drain --config tombstone.toml --set kafka.group=other --set 'kafka.start_beside=["shop"]' \
+    said pawl run --drain --config tombstone.toml --set kafka.group=other --set 'kafka.known_consumers=["shop"]' \
         --set 'idempotency.key={key}:{sha256:value?}'
     require "an address that is gone, under a key by content" 'Elm 5' \
         "$(query "SELECT street FROM addresses WHERE id = 'a1'")"

@@ -64,9 +64,9 @@ scope = "second"
     for (const auto& setting : mode_.settings)
       world_.set(setting);
     for (const auto* setting :
-         {"consumer.pipeline=4", "batch.max_messages=8", "leases.time=2s", "failures.breaker=0",
-          "failures.max_crashes=100", "failures.max_attempts=2", "failures.retry_initial=1ms",
-          "failures.retry_later=[\"1h\"]"})
+         {"consumer.pipeline=4", "batch.max_messages=8", "calls.lease_time=2s",
+          "failures.circuit_breaker=0", "failures.max_crashes=100", "failures.max_attempts=2",
+          "failures.retry_initial=1ms", "failures.retry_later=[\"1h\"]"})
       world_.set(setting);
     world_.set("failures.on_failure=" + combination.policy);
     world_.set_kafka_options("session_timeout = \"1s\"");

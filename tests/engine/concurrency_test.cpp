@@ -409,7 +409,7 @@ sql = "INSERT INTO healthy VALUES ({{header:event-id}})")toml",
 
 TEST_CASE("what cannot begin for long is fetched again, and continues in its order") {
   PaymentsWorld world(1);
-  prepare(world, "max_ahead = 16");
+  prepare(world, "concurrency_window = 16");
   world.set("failures.retry_initial=2s");
   world.set("failures.retry_for=1h");
   world.execute("INSERT INTO closed VALUES ('slow')");

@@ -11,7 +11,7 @@
 namespace {
 
 constexpr const char* kDeadLetter =
-    "[failures]\non_failure = \"dead-letter\"\nmax_attempts = 1\nbreaker = 0\n";
+    "[failures]\non_failure = \"dead-letter\"\nmax_attempts = 1\ncircuit_breaker = 0\n";
 
 /// Dead letters at the first failure; `topic` empty: fed to none.
 ProgramOptions feeding(const std::string& topic, std::vector<std::string> arguments = {},

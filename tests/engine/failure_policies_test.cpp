@@ -243,7 +243,8 @@ TEST_CASE("failures in a row open the breaker, and it closes by itself") {
   world.execute("ALTER TABLE ledger ADD CONSTRAINT wrong CHECK (amount < 0) NOT VALID");
   world.produce(100);
   ProgramOptions options;
-  options.extra_config = failures("on_failure = \"dead-letter\"\nmax_attempts = 1\nbreaker = 10\n");
+  options.extra_config =
+      failures("on_failure = \"dead-letter\"\nmax_attempts = 1\ncircuit_breaker = 10\n");
   const auto process = world.start(options);
   const ShowOnFailure show("consumer", *process);
   world.wait_for_state(0, "halted");
@@ -272,7 +273,8 @@ TEST_CASE("messages without a key that are applied between failures keep the bre
   }
   ProgramOptions options;
   options.arguments = {"--set", "idempotency.missing_key=process"};
-  options.extra_config = failures("on_failure = \"dead-letter\"\nmax_attempts = 1\nbreaker = 5\n");
+  options.extra_config =
+      failures("on_failure = \"dead-letter\"\nmax_attempts = 1\ncircuit_breaker = 5\n");
   world.drain(options);
   CHECK(letters(world) == 10);
   CHECK(world.number("SELECT count(*) FROM ledger") == 30);

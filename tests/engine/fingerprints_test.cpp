@@ -44,7 +44,7 @@ TEST_CASE("processes differ in what changes a topic's effects, and it is said in
         }) == "handlers");
   // In which order the topic completes; how far ahead, or which of two numbers, is no matter.
   CHECK(change("t", [](auto& o) { o.handlers[0].concurrency = 2; }) == "handlers");
-  CHECK(change("u", [](auto& o) { o.handlers[0].max_ahead = 20; }).empty());
+  CHECK(change("u", [](auto& o) { o.handlers[0].concurrency_window = 20; }).empty());
   CHECK(change("t", [](auto& o) { o.handlers[0].max_response = 2048; }) == "keys");
   CHECK(change("u", [](auto& o) { o.handlers[1].name = "other"; }) == "handlers");
   CHECK(change("u", [](auto& o) { std::swap(o.handlers[0], o.handlers[1]); }) ==

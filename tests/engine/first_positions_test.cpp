@@ -18,7 +18,7 @@ pawl::Options options(Start start, std::vector<std::string> beside = {}) {
   options.kafka.cluster = "main";
   options.kafka.group = "new";
   options.kafka.start = start;
-  options.kafka.start_beside = std::move(beside);
+  options.kafka.known_consumers = std::move(beside);
   return options;
 }
 

@@ -191,14 +191,15 @@ TEST_CASE("a running consumer never reads a whole table that has grown since it 
   PaymentsWorld world(1);
   auto used = mode(how);
   // What may be parked waits by its record key.
-  if (const auto order = used.handler.find("{/account}\"\nmax_ahead"); order != std::string::npos)
+  if (const auto order = used.handler.find("{/account}\"\nconcurrency_window");
+      order != std::string::npos)
     used.handler.replace(order, std::string_view("{/account}").size(), "{key}");
   world.use(used);
   world.execute("ALTER TABLE ledger ADD CHECK (amount > 0)");
   world.set_for_database("plan_cache_mode = force_generic_plan");
   analyze_empty(world.url());
   for (const auto* setting :
-       {"failures.breaker=0", "failures.max_attempts=1", "failures.retry_later=[\"1s\"]"})
+       {"failures.circuit_breaker=0", "failures.max_attempts=1", "failures.retry_later=[\"1s\"]"})
     world.set(setting);
   world.set("failures.on_failure=" + policy);
 

@@ -346,7 +346,7 @@ TEST_CASE("parameters of a halt survive their JSON, whatever bytes they have") {
 
 TEST_CASE("an attempt halts with what is known of it, and without DETAIL or relative times") {
   pawl::FailureOptions failures;
-  failures.breaker = 50;
+  failures.circuit_breaker = 50;
   failures.program_error_retry = std::chrono::seconds(10);
   Attempt attempt;
   attempt.offset = 41;

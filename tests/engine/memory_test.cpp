@@ -51,7 +51,7 @@ TEST_CASE("kafka.buffer bounds what is fetched from all partitions together") {
   gate.exec("SELECT FROM accounts FOR UPDATE");
   const auto start = [&](const std::string& name, const std::string& buffer) {
     return world.start({{"--set", "kafka.group=" + name + "-" + world.group(), "--set",
-                         "kafka.start_beside=[\"bounded-" + world.group() + "\"]", "--set",
+                         "kafka.known_consumers=[\"bounded-" + world.group() + "\"]", "--set",
                          "kafka.buffer=" + buffer}});
   };
   const auto bounded = start("bounded", "8MiB");

@@ -122,7 +122,8 @@ TEST_CASE("code that says its statements ahead fails its own message, not its ne
   };
   const auto [value, error] = GENERATE(
       Case{"throws", "thrown by code"}, Case{"throws a number", "not a std::exception"},
-      Case{"commits", "statement 2: column 12: COMMIT ends or alters the message's transaction"},
+      Case{"commits",
+           "statement 2: column 12: COMMIT would end or change the message's transaction"},
       Case{"two at once", "statement 2: column 11: a second statement"},
       Case{"no row", "statement 2 affected 0 rows; expect_rows requires 1"},
       Case{"too many parameters", "PostgreSQL's limit is 65535"}, Case{"a NUL that is caught", ""},

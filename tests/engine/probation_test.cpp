@@ -678,7 +678,7 @@ order_by = "{{header:event-id}}"
 {})toml",
                                 mail_handler(*api), world.topic(), kBehindLockSql));
   world.set_kafka_options("session_timeout = \"2s\"\n");
-  world.set(outage ? "leases.time=2s" : "leases.time=20m");
+  world.set(outage ? "calls.lease_time=2s" : "calls.lease_time=20m");
   world.set("postgres.lock_timeout=29s");
   const auto produce = [&](const std::string& id, const std::string& type) {
     Record record;

@@ -204,7 +204,7 @@ TEST_CASE("a replay does not go on in another database behind the pooler") {
   for (int i = 0; i < kLetters; ++i)
     world.produce_one(fmt::format("id-{}", i), 1, 0);
   ProgramOptions options = through(pooler);
-  options.extra_config = "[failures]\nretry_for = \"0s\"\nbreaker = 0\n";
+  options.extra_config = "[failures]\nretry_for = \"0s\"\ncircuit_breaker = 0\n";
   world.drain(options);
   REQUIRE(world.number("SELECT count(*) FROM pawl.dead_letters") == kLetters);
   world.execute("ALTER TABLE seen DROP CONSTRAINT nothing");

@@ -82,19 +82,19 @@ TEST_CASE("a URL whose host a message could choose is refused, and what is no UR
       {"https://a", ""},
       {"http://a:8080/b?c={/d}", ""},
       {"https://[::1]:443/b", ""},
-      {"ftp://a/b", "url: is no URL of http or https with a host that is written out"},
-      {"{/url}", "url: is no URL of http or https with a host that is written out"},
-      {"https://", "url: is no URL of http or https with a host that is written out"},
-      {"https:///b", "url: is no URL of http or https with a host that is written out"},
-      {"https://{/host}/b", "url: is no URL of http or https with a host that is written out"},
-      {"https://a.{/host}/b", "url: a message may not choose the host"},
-      {"https://a{/more}", "url: a message may not choose the host"},
-      {"https://user:secret@a/b", "url: has a user or a password"},
-      {"https://a/b#c", "url: has a blank, a control character or a #"},
-      {"https://a/b c", "url: has a blank, a control character or a #"},
-      {"https://a/b/../c", "url: has a"},
-      {"https://a/{/b}/./c", "url: has a"},
-      {"https://a/{/b} c", "url: has a blank, a control character or a #"},
+      {"ftp://a/b", "url: not an http or https URL with a literal host"},
+      {"{/url}", "url: not an http or https URL with a literal host"},
+      {"https://", "url: not an http or https URL with a literal host"},
+      {"https:///b", "url: not an http or https URL with a literal host"},
+      {"https://{/host}/b", "url: not an http or https URL with a literal host"},
+      {"https://a.{/host}/b", "url: the host must not come from the message"},
+      {"https://a{/more}", "url: the host must not come from the message"},
+      {"https://user:secret@a/b", "url: contains a user or a password"},
+      {"https://a/b#c", "url: contains a space, a control character, or a #"},
+      {"https://a/b c", "url: contains a space, a control character, or a #"},
+      {"https://a/b/../c", "url: contains \".\""},
+      {"https://a/{/b}/./c", "url: contains \".\""},
+      {"https://a/{/b} c", "url: contains a space, a control character, or a #"},
       {"https://a/{nothing}", "url: column "},
   };
   for (const auto& row : rows) {
@@ -112,18 +112,18 @@ TEST_CASE("headers hold what a message has, and no line end") {
   CHECK_THROWS_AS(render(http, "{}", "e\nEvil: 1"), pawl::message::RenderError);
   CHECK_THROWS_AS(render(http, "{}", std::string("e\0", 2)), pawl::message::RenderError);
   http.headers["No name"] = {"x", ""};
-  CHECK(problem(http) == "headers.No name: is no name of a header");
+  CHECK(problem(http) == "headers.No name: not a header name");
   http.headers.clear();
   for (const auto* name : {"Content-Length", "host", "Transfer-Encoding", "expect"}) {
     http.headers = {{name, {"x", ""}}};
-    CHECK_THAT(problem(http), EndsWith("is for the HTTP client to say"));
+    CHECK_THAT(problem(http), EndsWith("the HTTP client sets this header"));
   }
   http.headers = {{"idempotency-key", {"x", ""}}};
-  CHECK_THAT(problem(http), EndsWith("is what key_header sends"));
+  CHECK_THAT(problem(http), EndsWith("key_header sends this header"));
   http.key_header = "";
   CHECK(problem(http).empty());
   http.headers = {{"x-a", {"1", ""}}, {"X-A", {"2", ""}}};
-  CHECK_THAT(problem(http), EndsWith("stands twice, in other letters"));
+  CHECK_THAT(problem(http), EndsWith("occurs twice with different case"));
 }
 
 TEST_CASE("methods that libcurl, or the other side, would take for another request") {
@@ -135,7 +135,7 @@ TEST_CASE("methods that libcurl, or the other side, would take for another reque
   http.method = "GET";
   CHECK(problem(http).empty());
   http.json = {"{}", ""};
-  CHECK(problem(http) == "method: has no body");
+  CHECK(problem(http) == "method: this method has no body");
 }
 
 TEST_CASE("of alternatives the first with a value keeps its type") {
@@ -170,7 +170,7 @@ TEST_CASE("a body is a template, and a content type of one's own counts") {
   CHECK(request.body == "<p>a & b</p>");
   CHECK(request.headers == std::vector<std::string>{"content-type: text/html"});
   http.json = {"{}", ""};
-  CHECK(problem(http) == "body: stands beside json");
+  CHECK(problem(http) == "body: json is also set");
 }
 
 TEST_CASE("bodies into which a value could reach further than its place are refused, or escaped") {

@@ -36,7 +36,7 @@ TEST_CASE("options.failures is the policy of each handler that has none of its o
   auto options = two_handlers();
   options.failures.on_failure = FailurePolicy::kPark;
   options.failures.max_attempts = 7;
-  options.failures.breaker = 3;
+  options.failures.circuit_breaker = 3;
   const pawl::Registry registry;
   const Router router(options, registry);
   REQUIRE(router.bindings().size() == 2);
@@ -54,7 +54,7 @@ TEST_CASE("a handler's own policy stands instead of options.failures as a whole"
   CHECK(router.bindings()[1]->failures == options.handlers[1].failures);
 }
 
-TEST_CASE("the warning about a key that looks like the id of a thing quotes the key once") {
+TEST_CASE("the warning about a key that looks like the ID of an entity quotes the key once") {
   auto options = two_handlers();
   options.idempotency.key = "{/customer_id}";
   const pawl::Registry registry;

@@ -110,10 +110,10 @@ TEST_CASE("more than one statement, or none, is refused") {
 }
 
 TEST_CASE("a placeholder where it would be plain text is refused") {
-  check_refused({"INSERT INTO t VALUES ('{/a}')", {1, 24}, "remove the quotes"});
-  check_refused({"SELECT 'x {header:y} z'", {1, 11}, "join with ||"});
-  check_refused({"SELECT\n  E'\\'{key}'", {2, 7}, "remove the quotes"});
-  check_refused({"SELECT $$ {value} $$", {1, 11}, "remove the quotes"});
+  check_refused({"INSERT INTO t VALUES ('{/a}')", {1, 24}, "Remove the quotes"});
+  check_refused({"SELECT 'x {header:y} z'", {1, 11}, "join text with ||"});
+  check_refused({"SELECT\n  E'\\'{key}'", {2, 7}, "Remove the quotes"});
+  check_refused({"SELECT $$ {value} $$", {1, 11}, "Remove the quotes"});
   check_refused({"SELECT '{{key}}'", {1, 10}, "'{\"key\"}'"});
   check_refused({"SELECT \"{/column}\" FROM t", {1, 9}, "a name cannot be a parameter"});
   check_refused({"SELECT 1 -- was {/a}", {1, 17}, "comment"});
@@ -134,8 +134,8 @@ TEST_CASE("a placeholder that touches a name, a number or another one is refused
 TEST_CASE(
     "a dollar quote that the configuration took for its escape is refused with what to write") {
   // $${ in a configuration is ${ here, and $$${ is $${.
-  check_refused({"SELECT ${\"a\":1}$$::jsonb", {1, 8}, "write $$${"});
-  check_refused({"SELECT ${/a}$$", {1, 8}, "write $$${"});
+  check_refused({"SELECT ${\"a\":1}$$::jsonb", {1, 8}, "Write $$${"});
+  check_refused({"SELECT ${/a}$$", {1, 8}, "Write $$${"});
   CHECK(sql_of("SELECT $${\"a\":1}$$::jsonb") == "SELECT $${\"a\":1}$$::jsonb");
 }
 
@@ -147,7 +147,7 @@ TEST_CASE("what is not closed, or numbered by hand, is refused") {
   check_refused({"SELECT {/a", {1, 8}, "placeholder is not closed"});
   check_refused({"SELECT }", {1, 8}, "} without its {"});
   check_refused({"SELECT {amount}", {1, 9}, "unknown source"});
-  check_refused({"SELECT $1", {1, 8}, "numbered by hand"});
+  check_refused({"SELECT $1", {1, 8}, "numbered parameter"});
   check_refused({std::string_view{"SELECT \0", 8}, {1, 8}, "NUL"});
   check_refused({"SELECT '\xff'", {1, 1}, "UTF-8"});
 }
@@ -171,13 +171,13 @@ TEST_CASE("statements that outlive the transaction or leave the protocol are ref
         "PREPARE p AS SELECT 1", "DEALLOCATE p", "LOAD 'x'"}) {
     check_refused({text, {1, 1}, "session"});
   }
-  check_refused({"COPY t FROM STDIN", {1, 1}, "does not return like a query"});
+  check_refused({"COPY t FROM STDIN", {1, 1}, "uses another protocol than a query"});
 }
 
 TEST_CASE("a lock of the session is refused with the one of the transaction") {
   check_refused({"SELECT pg_advisory_lock(hashtext({/a}))", {1, 8}, "pg_advisory_xact_lock"});
   check_refused(
-      {"SELECT PG_TRY_ADVISORY_LOCK_SHARED(1)", {1, 8}, "write pg_try_advisory_xact_lock_shared"});
+      {"SELECT PG_TRY_ADVISORY_LOCK_SHARED(1)", {1, 8}, "Use pg_try_advisory_xact_lock_shared"});
   CHECK_NOTHROW(SqlText::parse("SELECT pg_advisory_xact_lock(1), 'pg_advisory_lock(1)'"));
 }
 
@@ -202,8 +202,8 @@ TEST_CASE("in a batch each placeholder is cast to an array type") {
     FAIL("accepted");
   } catch (const SyntaxError& error) {
     CHECK(error.position() == TextPosition{1, 23});
-    CHECK_THAT(error.problem(), ContainsSubstring("write its cast to an array type, as in "
-                                                  "unnest({/a}::text[])"));
+    CHECK_THAT(error.problem(),
+               ContainsSubstring("Write a cast to an array type, as in unnest({/a}::text[])"));
   }
 }
 

@@ -121,9 +121,10 @@ TEST_CASE("concurrency of one handler makes the whole topic complete in the orde
   CHECK(shape(plans) == "key: single single single");
   CHECK(plans.of("t").max_ahead == 1000);
   REQUIRE(plans.notes.size() == 2);
-  CHECK_THAT(plans.notes[0], StartsWith("handler sql runs its messages of topic t one at a time") &&
-                                 EndsWith("because handler fast has concurrency"));
-  CHECK_THAT(plans.notes[1], StartsWith("handler call runs its messages"));
+  CHECK_THAT(plans.notes[0],
+             StartsWith("handler sql processes its messages of topic t one at a time") &&
+                 EndsWith("because handler fast has concurrency"));
+  CHECK_THAT(plans.notes[1], StartsWith("handler call processes its messages"));
   CHECK(plan({with(plain("fast"), 4)}).notes.empty());
 
   auto near = with(plain("fast"), 4);

@@ -54,7 +54,7 @@ TEST_CASE("a process killed at any step of a call leaves each message recorded o
                fmt::format("concurrency = 8\non_unknown = \"{}\"", on_unknown));
   auto& world = charging.world();
   world.set_kafka_options("session_timeout = \"1s\"");
-  world.set("leases.time=60s");
+  world.set("calls.lease_time=60s");
   // What was in hand at a kill is no message's fault.
   world.set("failures.max_attempts=0");
   int kills = 0;

@@ -53,12 +53,12 @@ TEST_CASE("calls of one partition run side by side, up to the handler's concurre
   CHECK(api.charges() == 50);
 }
 
-TEST_CASE("a process calls no more at a time than leases.calls") {
+TEST_CASE("a process calls no more at a time than calls.max_in_flight") {
   PaymentApi api(false, [](const ApiCall&) { return ApiAnswer{.stall = true}; });
   ChargingWorld charging(1, api);
   charging.use("charge", "concurrency = 40\norder_by = \"{header:event-id}\"");
   auto& world = charging.world();
-  world.set("leases.calls=5");
+  world.set("calls.max_in_flight=5");
   for (int i = 0; i < 20; ++i)
     world.produce_one(fmt::format("event-{}", i), 1, 0);
   const auto process = charging.start();
@@ -271,7 +271,7 @@ TEST_CASE("what a call brought survives a restart of PostgreSQL while it ran") {
   PostgresServer server;
   ChargingWorld charging(1, api, &server);
   auto& world = charging.world();
-  world.set("leases.time=60s");
+  world.set("calls.lease_time=60s");
   for (int i = 0; i < 5; ++i)
     world.produce_one(fmt::format("event-{}", i), 1, 0);
   charging.use("charge", "concurrency = 5\norder_by = \"{header:event-id}\"");

@@ -15,11 +15,11 @@ namespace {
 
 /// `where`: of [redis], as it is set on the command line.
 void use_redis(ChargingWorld& charging, const std::vector<std::string>& where) {
-  charging.world().set("leases.store=redis");
+  charging.world().set("calls.lease_store=redis");
   for (const auto& assignment : where)
     charging.world().set("redis." + assignment);
   charging.world().set("redis.timeout=5s");
-  charging.world().set("leases.time=20s");
+  charging.world().set("calls.lease_time=20s");
   charging.world().set_kafka_options("session_timeout = \"1s\"");
 }
 
@@ -30,7 +30,7 @@ void use_redis(ChargingWorld& charging, const RedisServer& redis) {
 /// For tests of what happens when a lease ends, or Redis does not answer.
 void hurry(ChargingWorld& charging) {
   charging.world().set("redis.timeout=500ms");
-  charging.world().set("leases.time=2s");
+  charging.world().set("calls.lease_time=2s");
 }
 
 /// What is told of all keys by "state", with their numbers.
@@ -361,7 +361,7 @@ TEST_CASE("leases in Redis: one that could not be given back does not keep its m
   ChargingWorld charging(1, api);
   use_redis(charging, redis);
   auto& world = charging.world();
-  world.set("leases.time=10m");
+  world.set("calls.lease_time=10m");
   world.produce_one("event", 1, 0);
   const auto process = charging.start({"--events"});
   const ShowOnFailure show("consumer", *process);

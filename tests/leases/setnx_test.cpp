@@ -30,7 +30,7 @@ TEST_CASE(
     PaymentApi api(false);
     ChargingWorld charging(1, api);
     auto& world = charging.world();
-    world.set("leases.store=" + store);
+    world.set("calls.lease_store=" + store);
     if (store == "redis")
       world.set("redis.address=" + redis.address().text());
     if (store == "redis")

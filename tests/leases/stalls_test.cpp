@@ -94,7 +94,7 @@ TEST_CASE("a lease is extended over a new session when the old one stands still"
   PostgresServer server;
   ChargingWorld charging(1, api, &server);
   auto& world = charging.world();
-  world.set("leases.time=6s");
+  world.set("calls.lease_time=6s");
   world.produce_one("event", 1, 0);
   const auto process = charging.start();
   const ShowOnFailure show("consumer", *process);
@@ -125,7 +125,7 @@ TEST_CASE("a lease whose answer was lost does not keep its message waiting, nor 
   ChargingWorld charging(1, api);
   charging.use("charge", order + "on_unknown = \"halt\"");
   auto& world = charging.world();
-  world.set("leases.time=10m");
+  world.set("calls.lease_time=10m");
   world.produce_one("event", 1, 0);
   std::atomic<std::uint64_t> asking{0};
   PostgresProxy proxy(world.url());
@@ -194,7 +194,7 @@ TEST_CASE("a retry later keeps what its call brought when PostgreSQL restarts") 
       "charge",
       "on_failure = \"retry-later\"\nmax_attempts = 1\nretry_later = [\"1s\", \"1s\", \"1s\"]");
   auto& world = charging.world();
-  world.set("leases.time=60s");
+  world.set("calls.lease_time=60s");
   world.produce_one("event", 1, 0);
   const auto process = charging.start();
   const ShowOnFailure show("consumer", *process);
@@ -227,7 +227,7 @@ TEST_CASE("an operator's replay keeps what its call brought when PostgreSQL rest
   std::ofstream(config) << world.config();
   ChildProcess replay(
       PAWL_PROGRAM,
-      {"dlq", "replay", "--all", "--config", config.string(), "--set", "leases.time=60s"},
+      {"dlq", "replay", "--all", "--config", config.string(), "--set", "calls.lease_time=60s"},
       {.output = folder.path() / "replay"});
   const ShowOnFailure show("replay", replay);
   wait_for_calls(api, 2);
@@ -251,7 +251,7 @@ TEST_CASE("status shows how many calls are in flight, and how many have an unkno
       fmt::format("http = {{ url = \"{}/charges\" }}\nconcurrency = 3\n"
                   "order_by = \"{{header:event-id}}\"",
                   api.url()));
-  world.set("leases.time=60s");
+  world.set("calls.lease_time=60s");
   for (int i = 0; i < 3; ++i)
     world.produce_one(fmt::format("event-{}", i), 1, 0);
   const TempDir folder;

@@ -104,35 +104,35 @@ TEST_CASE("a condition that cannot be understood is refused at its column with w
   for (const Refused& refused : std::initializer_list<Refused>{
            {"", 1, "empty"},
            {"   ", 4, "empty"},
-           {R"({header:type} = "x")", 15, "write =="},
+           {R"({header:type} = "x")", 15, "Write =="},
            {R"({/a} > "1")", 6, "no order"},
-           {R"({/a} == 1)", 9, "put quotes"},
-           {R"({/a} == true)", 9, "put quotes"},
-           {R"({/a} == refund)", 9, "put quotes"},
+           {R"({/a} == 1)", 9, "Put quotes"},
+           {R"({/a} == true)", 9, "Put quotes"},
+           {R"({/a} == refund)", 9, "Put quotes"},
            {R"({/a} == )", 9, "ends too early"},
            {R"({/a})", 5, "ends too early"},
            {R"({/a} == "x)", 9, "not closed"},
            {R"({/a} == "x\q")", 11, "unknown escape"},
            {R"({/a} == "x\)", 11, "unknown escape"},
-           {R"({/a} == "x" and {/b} == "y")", 13, "&&, ||, !"},
-           {R"(not {/a} == "x")", 1, "&&, ||, !"},
+           {R"({/a} == "x" and {/b} == "y")", 13, "Write &&, ||, and !"},
+           {R"(not {/a} == "x")", 1, "Write &&, ||, and !"},
            {R"({/a} == "x" & {/b} == "y")", 13, "&& for and"},
-           {R"({/a} == "x" {/b} == "y")", 13, "&&, || or the end"},
+           {R"({/a} == "x" {/b} == "y")", 13, "&&, ||, or the end"},
            {R"(({/a} == "x")", 13, "not closed"},
-           {R"({/a} == "x"))", 12, "&&, || or the end"},
-           {R"("a" == "b")", 1, "two texts"},
-           {R"("a" in ["a"])", 1, "two texts"},
-           {R"({/a} in "x")", 9, "followed by a list"},
+           {R"({/a} == "x"))", 12, "&&, ||, or the end"},
+           {R"("a" == "b")", 1, "two constants"},
+           {R"("a" in ["a"])", 1, "two constants"},
+           {R"({/a} in "x")", 9, "requires a list"},
            {R"({/a} in ["x")", 13, "list is not closed"},
-           {R"({/a} in [])", 10, "texts in quotes"},
-           {R"({/a} in [{/b}])", 10, "texts in quotes"},
+           {R"({/a} in [])", 10, "strings in quotes"},
+           {R"({/a} in [{/b}])", 10, "strings in quotes"},
            {R"(present({/a}))", 1, "has({...})"},
            {R"(has {/a})", 5, "has({...})"},
-           {R"(has("a"))", 5, "takes a placeholder"},
+           {R"(has("a"))", 5, "requires a placeholder"},
            {R"(refund == {/a})", 1, "quote"},
            {R"({/a} == {/b)", 9, "placeholder is not closed"},
            {R"({nothing} == "x")", 2, "unknown source"},
-           {R"(ü)", 1, "a placeholder or a text"},
+           {R"(ü)", 1, "a placeholder or a string"},
        }) {
     CAPTURE(refused.text);
     try {
@@ -141,7 +141,8 @@ TEST_CASE("a condition that cannot be understood is refused at its column with w
     } catch (const SyntaxError& error) {
       CHECK(error.column() == refused.column);
       CHECK_THAT(error.problem(), ContainsSubstring(std::string{refused.problem}));
-      CHECK_THAT(error.problem(), ContainsSubstring("write") || ContainsSubstring("put"));
+      CHECK_THAT(error.problem(), ContainsSubstring("Write") || ContainsSubstring("Put") ||
+                                      ContainsSubstring("Use"));
     }
   }
 }

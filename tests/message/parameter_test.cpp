@@ -60,21 +60,20 @@ TEST_CASE("a missing value is SQL NULL with ?, and an error that names it withou
   CHECK(parameter("{/a?}", MessageBuilder{}.value(std::nullopt)) == std::nullopt);
   CHECK(parameter("{timestamp?}", MessageBuilder{}.timestamp(-1)) == std::nullopt);
   CHECK(error_of("{/a}", valued("{}")) ==
-        "the message has no {/a}; write {/a?} where it may be absent (SQL NULL), correct the "
-        "producer, or skip the message");
-  CHECK(
-      error_of("{/a}", MessageBuilder{}.value(std::nullopt)) ==
-      "the message is a tombstone (its value is null) and has no {/a}; write {/a?} where it may be "
-      "absent (SQL NULL), put a handler with when = \"!has({value})\" before this one, or skip the "
-      "message");
+        "the message has no {/a}. Fix the producer, or write {/a?} if the value may be absent (SQL "
+        "NULL)");
+  CHECK(error_of("{/a}", MessageBuilder{}.value(std::nullopt)) ==
+        "the message is a tombstone (its value is null), so it has no {/a}. Add a handler with "
+        "when = \"!has({value})\" before this one, or write {/a?} if the value may be absent (SQL "
+        "NULL)");
   CHECK_THAT(error_of("{header:a|/a}", valued("{}")), ContainsSubstring("no {header:a|/a}"));
   CHECK_THAT(error_of("{topic_id}", MessageBuilder{}.topic_id("")), ContainsSubstring("topic_id"));
 }
 
 TEST_CASE("what PostgreSQL's text cannot hold is an error without the payload") {
   CHECK(error_of("{/a}", valued(R"({"a": "secret\u0000"})")) ==
-        "{/a} contains NUL, which a PostgreSQL text cannot store; correct the producer, handle the "
-        "message in code, or skip it");
+        "{/a} contains NUL, which a PostgreSQL text cannot store. Fix the producer, or handle the "
+        "message in code");
   CHECK_THAT(error_of("{value}", valued("a\0b"s)), ContainsSubstring("contains NUL"));
   CHECK_THAT(error_of("{key}", MessageBuilder{}.key("\xff")), ContainsSubstring("not valid UTF-8"));
   CHECK_THAT(error_of("{header:h}", MessageBuilder{}.header("h", "\xed\xa0\x80")),

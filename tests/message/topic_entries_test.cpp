@@ -43,11 +43,11 @@ TEST_CASE("what is no pattern is said, with what to write instead") {
   const std::vector<Row> rows{
       {"^orders\\..*", ""},
       {"^[0-9]{2}\\\\$", ""},
-      {"orders", "is no pattern"},
+      {"orders", "is not a pattern"},
       {"^(orders", "Unmatched ( or \\("},
       {"^[a-", "Unmatched [, [^, [:, [., or [="},
-      {"^orders-\\d+", "has \\d, which says nothing in a POSIX extended regular expression"},
-      {"^(a)\\1", "has \\1, which says nothing in a POSIX extended regular expression"},
+      {"^orders-\\d+", "contains \\d, which has no meaning in a POSIX extended regular expression"},
+      {"^(a)\\1", "contains \\1, which has no meaning in a POSIX extended regular expression"},
       {"^a\0b"s, "has a NUL"},
   };
   for (const auto& row : rows) {
@@ -88,8 +88,9 @@ TEST_CASE("a topic belongs to its name, else to the only pattern that means it")
       entries.choose({"payments", "orders.us", "other", "orders.ap", "pay-letters", "orders.eu"});
   CHECK(chosen.topics == std::vector<std::string>{"orders.eu", "plain", "orders.ap", "payments"});
   REQUIRE(chosen.ambiguous.size() == 1);
-  CHECK(ambiguous_topic_text("orders.us", chosen.ambiguous.at("orders.us"))
-            .starts_with("topic orders.us matches several patterns (^orders\\., ^orders\\.u)"));
+  CHECK(
+      ambiguous_topic_text("orders.us", chosen.ambiguous.at("orders.us"))
+          .starts_with("topic orders.us matches more than one pattern (^orders\\., ^orders\\.u)"));
 }
 
 TEST_CASE("no pattern means an internal topic, but a name does") {

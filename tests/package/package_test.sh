@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs pawl into a folder, builds the C++ example of docs/cpp.md against it from outside, word for
-# word, and runs it on private servers. Also a program that uses the installed pawl::testing.
+# word, and runs it on private servers. Also compiles the examples of other pages and of the public
+# headers, and a program that uses the installed pawl::testing.
 #   package_test.sh BUILD_FOLDER
 # CXX, CXXFLAGS, LDFLAGS and CMAKE_BUILD_TYPE: those of the build, so that sanitizers match.
 set -euo pipefail
@@ -86,6 +87,11 @@ block service.cpp >"$work/outside/service.cpp"
     block leased.cpp docs/effects.md
 } >"$work/outside/leased.cpp"
 cp -- "$root/tests/package/fixtures.cpp" "$work/outside/"
+# Each public header has an example at its head.
+mkdir -- "$work/outside/examples"
+for header in "$prefix"/include/pawl/*.hpp; do
+    "$root/tests/package/example" "$header" >"$work/outside/examples/$(basename -- "$header" .hpp).cpp"
+done
 cat >>"$work/outside/CMakeLists.txt" <<'CMAKE'
 
 # What other pages show, and fixtures for tests, with the installed scripts.
@@ -96,6 +102,11 @@ add_executable(fixtures fixtures.cpp)
 target_compile_features(fixtures PRIVATE cxx_std_20)
 target_link_libraries(fixtures PRIVATE pawl::testing)
 target_compile_definitions(fixtures PRIVATE "SCRIPTS=\"${pawl_SCRIPTS_DIR}\"")
+
+file(GLOB examples "${CMAKE_CURRENT_SOURCE_DIR}/examples/*.cpp")
+add_library(examples OBJECT ${examples})
+target_compile_features(examples PRIVATE cxx_std_20)
+target_link_libraries(examples PRIVATE pawl::pawl)
 CMAKE
 quietly cmake -S "$work/outside" -B "$work/outside/build" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" \
     -DCMAKE_BUILD_TYPE="${CMAKE_BUILD_TYPE:-RelWithDebInfo}"
@@ -129,7 +140,7 @@ require "the program of docs/cpp.md: ledger" 1000 "$(query 'SELECT count(*) FROM
 require "the program of docs/cpp.md: entries" 1000 "$(query 'SELECT sum(entries) FROM accounts')"
 
 # The example in apps/, in a group of its own: the same payments again, now with stored responses.
-sed "s/127.0.0.1:9092/$bootstrap/; s/^group = .*/group = \"payments-again\"\nstart_beside = [\"payments\"]/" \
+sed "s/127.0.0.1:9092/$bootstrap/; s/^group = .*/group = \"payments-again\"\nknown_consumers = [\"payments\"]/" \
     "$root/conf/payments-cpp.toml" >"$work/payments-cpp.toml"
 quietly "$build/bin/payments" run --drain --config "$work/payments-cpp.toml"
 require "apps/payments: ledger" 2000 "$(query 'SELECT count(*) FROM ledger')"

@@ -10,10 +10,11 @@ namespace pawl::dashboard {
 
 std::string leases_html(const Frame& frame, const LeasesPage& page) {
   if (!page.elsewhere.empty()) {
-    return in_frame(frame, "Leases",
-                    fmt::format("<p class=\"nothing\">leases.store is Redis, and this page asks "
-                                "PostgreSQL alone. This looks there: <code>{}</code></p>",
-                                escape(page.elsewhere)));
+    return in_frame(
+        frame, "Leases",
+        fmt::format("<p class=\"nothing\">calls.lease_store is Redis, and this page asks "
+                    "PostgreSQL alone. This looks there: <code>{}</code></p>",
+                    escape(page.elsewhere)));
   }
   std::string content = "<div class=\"tiles\">";
   content += tile("In hand", grouped(page.counts.in_hand));

@@ -21,7 +21,7 @@ void start_curl() {
     throw FatalError(fmt::format("libcurl cannot start: {}", curl_easy_strerror(started)));
 }
 
-/// Of a request of which nothing was sent: no connection could be made, TLS included.
+/// Errors before a request is sent, because no connection (including TLS) was established.
 bool is_without_connection(CURLcode code) {
   switch (code) {
     case CURLE_COULDNT_RESOLVE_HOST:
@@ -58,7 +58,7 @@ HttpHandler::HttpHandler(std::string label, const HttpOptions& options, std::siz
               .certificate = options.certificate,
               .private_key = options.private_key,
               .keep_alive = options.keep_alive},
-      max_calls_(options.max_calls) {
+      max_calls_(options.max_in_flight) {
   start_curl();
 }
 
@@ -109,16 +109,16 @@ Response HttpHandler::call(Lease& lease, const Message& message) const {
   const bool whole = answer.code == CURLE_OK || answer.full;
   const auto meaning = meaning_of(
       {answer.sent, !is_without_connection(answer.code), whole, answer.status}, statuses_);
-  const auto what = fmt::format("{}: the answer is {}", name, answer.status);
+  const auto what = fmt::format("{}: HTTP status {}", name, answer.status);
   switch (meaning) {
     case CallMeaning::kDone:
       return std::move(answer.body);
     case CallMeaning::kUnreachable:
-      throw RemoteOutage(fmt::format("{}: nothing was sent: {}", name, answer.text), false);
+      throw RemoteOutage(fmt::format("{}: no request was sent: {}", name, answer.text), false);
     case CallMeaning::kNotSent:
-      throw NotDone(fmt::format("{}: nothing was sent: {}", name, answer.text));
+      throw NotDone(fmt::format("{}: no request was sent: {}", name, answer.text));
     case CallMeaning::kNoAnswer:
-      throw UnknownAnswer(fmt::format("{}: the request was sent, and its answer is not there: {}",
+      throw UnknownAnswer(fmt::format("{}: the request was sent, but no response was received: {}",
                                       name, answer.text));
     case CallMeaning::kOutage:
       throw RemoteOutage(what, true, answer.retry_after);

@@ -42,9 +42,8 @@ bool is_unreserved(char c) {
 }
 
 [[noreturn]] void refuse(const Placeholder& placeholder, std::string_view why) {
-  throw message::RenderError(
-      placeholder.text(),
-      fmt::format("{{{}}} {}; correct the producer, or skip the message", placeholder.text(), why));
+  throw message::RenderError(placeholder.text(),
+                             fmt::format("{{{}}} {}. Fix the producer", placeholder.text(), why));
 }
 
 /// Whether a part of it between slashes, of either kind, is a step up or on the spot: servers that
@@ -75,9 +74,9 @@ void percent_encode(std::string_view value, std::string& out) {
 void escape_in_url(std::string_view value, const Placeholder& placeholder, std::string& out) {
   const bool in_path = out.find('?') == std::string::npos;
   if (in_path && value.empty() && !placeholder.is_optional())
-    refuse(placeholder, "is empty, and another URL would be meant");
+    refuse(placeholder, "is empty, so the request would have another URL");
   if (in_path && has_step(value))
-    refuse(placeholder, "has a \".\" or \"..\", which a URL takes for a step in its path");
+    refuse(placeholder, "contains \".\" or \"..\", which is a step in the path of a URL");
   percent_encode(value, out);
 }
 
@@ -89,7 +88,7 @@ void escape_in_form(std::string_view value, const Placeholder& /*placeholder*/, 
 void escape_in_header(std::string_view value, const Placeholder& placeholder, std::string& out) {
   const auto ends_header = [](char c) { return c == '\r' || c == '\n' || c == '\0'; };
   if (std::ranges::any_of(value, ends_header))
-    refuse(placeholder, "has a line end or NUL, which no header can hold");
+    refuse(placeholder, "contains a line break or NUL, which a header cannot contain");
   out += value;
 }
 
@@ -103,8 +102,8 @@ std::string json_string(std::string_view text, const std::string& of) {
     return nlohmann::json(std::string(text)).dump();
   } catch (const nlohmann::json::type_error&) {
     throw message::RenderError(
-        of, fmt::format("{{{}}} is not UTF-8, which JSON cannot hold; correct the producer, handle "
-                        "the message in code, or skip it",
+        of, fmt::format("{{{}}} is not UTF-8, which JSON requires. Fix the producer, or handle the "
+                        "message in code",
                         of));
   }
 }
@@ -178,7 +177,7 @@ class Problems {
       (void)WrittenText(text);
       return true;
     } catch (const message::TemplateError& error) {
-      add(option, error.what(), "write placeholders as in sql");
+      add(option, error.what(), "Write placeholders as in sql");
       return false;
     }
   }
@@ -194,27 +193,28 @@ void check_url(const HttpOptions& options, Problems& problems) {
   try {
     begin = url.before_placeholders();
   } catch (const std::exception& error) {
-    return problems.add("url", error.what(), "give the path of a file that this user may read");
+    return problems.add("url", error.what(), "Use the path of a file that this user may read");
   }
   const auto end = end_of_origin(begin);
   if (end == std::string_view::npos)
-    return problems.add("url", "is no URL of http or https with a host that is written out",
-                        "write https://HOST/PATH");
+    return problems.add("url", "not an http or https URL with a literal host",
+                        "Use https://HOST/PATH");
   if (end == begin.size() && url.has_placeholders()) {
-    return problems.add("url", "a message may not choose the host",
-                        "write the host out, and a / before the first placeholder");
+    return problems.add("url", "the host must not come from the message",
+                        "Write the host literally, and a / before the first placeholder");
   }
   if (begin.substr(0, end).find('@') != std::string::npos) {
-    return problems.add("url", "has a user or a password",
-                        "give them in a header: Authorization = \"Bearer ${file:PATH}\"");
+    return problems.add("url", "contains a user or a password",
+                        "Use a header: Authorization = \"Bearer ${file:PATH}\"");
   }
   const auto control = [](unsigned char c) { return c <= ' ' || c == 127; };
   const auto written = without_placeholders(options.url.written);
   if (std::ranges::any_of(begin, control) || std::ranges::any_of(written, control) ||
       written.find('#') != std::string::npos)
-    problems.add("url", "has a blank, a control character or a #", "write them as %20 and so on");
+    problems.add("url", "contains a space, a control character, or a #",
+                 "Percent-encode them, such as %20");
   if (has_step(written.substr(0, written.find('?'))))
-    problems.add("url", "has a \".\" or \"..\" in its path", "write the path without it");
+    problems.add("url", "contains \".\" or \"..\" in its path", "Write the path without it");
 }
 
 void check_json(const nlohmann::json& node, const std::string& folder, Problems& problems) {
@@ -248,15 +248,15 @@ void check_body(const HttpOptions& options, Problems& problems) {
     // "{{" is a brace, "{/a}" a value.
     if (text.substr(begin).starts_with("{{") || text[begin] == '[' ||
         is_json_type(content_type(options))) {
-      problems.add("body", "is JSON, into which values would go as they are",
-                   "write json = { ... }, which escapes them");
+      problems.add("body", "is JSON, but values in body are not escaped",
+                   "Use json = { ... }, which escapes values");
     }
   }
   if (options.json.empty())
     return;
   const auto json = nlohmann::json::parse(options.json.written, nullptr, false);
   if (json.is_discarded())
-    return problems.add("json", "is no JSON", "correct it");
+    return problems.add("json", "is not JSON", "Fix it");
   check_json(json, options.json.folder, problems);
 }
 
@@ -265,17 +265,17 @@ void check_headers(const HttpOptions& options, Problems& problems) {
     const auto& [name, value] = *header;
     const auto option = "headers." + name;
     if (!is_token(name))
-      problems.add(option, "is no name of a header", "write letters, digits and -");
+      problems.add(option, "not a header name", "Use letters, digits, and -");
     if (is_of_client(name))
-      problems.add(option, "is for the HTTP client to say", "take it out");
+      problems.add(option, "the HTTP client sets this header", "Remove it");
     if (same_name(name, options.key_header))
-      problems.add(option, "is what key_header sends", "take it out, or write key_header = \"\"");
+      problems.add(option, "key_header sends this header", "Remove it, or set key_header = \"\"");
     if (std::any_of(options.headers.begin(), header,
                     [&](const auto& other) { return same_name(other.first, header->first); }))
-      problems.add(option, "stands twice, in other letters", "keep one");
+      problems.add(option, "occurs twice with different case", "Keep one");
     problems.understands(option, value);
     if (value.written.find_first_of(std::string_view("\r\n\0", 3)) != std::string::npos)
-      problems.add(option, "has a line end or NUL", "take it out");
+      problems.add(option, "contains a line break or NUL character", "Remove it");
   }
 }
 
@@ -287,7 +287,7 @@ void check_outage(const HttpOptions& options, Problems& problems) {
   const auto permanent = StatusSet::parse(options.permanent);
   const auto outage = StatusSet::parse(options.outage);
   if (!outage) {
-    problems.add("outage", "is no list of statuses", "write them as 503");
+    problems.add("outage", "not a list of statuses", "Write them as 503");
     return;
   }
   if (!success || !not_done || !retry || !permanent)
@@ -296,8 +296,8 @@ void check_outage(const HttpOptions& options, Problems& problems) {
   for (long status = 100; status < 600; ++status) {
     const bool not_done_there = meaning_of({.status = status}, sets) == CallMeaning::kNotDone;
     if (outage->contains(status) && !not_done_there) {
-      problems.add("outage", "has statuses that do not mean that nothing was done",
-                   "list in outage only statuses that not_done lists, and no other list by name");
+      problems.add("outage", "contains statuses that do not mean that the call had no effect",
+                   "Use only statuses that not_done lists, and that no other list names");
       return;
     }
   }
@@ -319,19 +319,19 @@ std::vector<HttpProblem> problems_of(const HttpOptions& options) {
   Problems problems;
   constexpr std::array<std::string_view, 5> kMethods{"POST", "PUT", "PATCH", "DELETE", "GET"};
   if (std::ranges::find(kMethods, options.method) == kMethods.end())
-    problems.add("method", "is none that can be used", "write POST, PUT, PATCH, DELETE or GET");
+    problems.add("method", "not a supported method", "Use POST, PUT, PATCH, DELETE, or GET");
   if (options.method == "GET" && !(options.body.empty() && options.json.empty()))
-    problems.add("method", "has no body", "write POST, or take the body out");
+    problems.add("method", "this method has no body", "Use POST, or remove the body");
   check_url(options, problems);
   check_headers(options, problems);
   if (!options.key_header.empty() && !is_token(options.key_header))
-    problems.add("key_header", "is no name of a header", "write Idempotency-Key");
+    problems.add("key_header", "not a header name", "Use a name such as Idempotency-Key");
   if (!options.body.empty() && !options.json.empty())
-    problems.add("body", "stands beside json", "keep one");
+    problems.add("body", "json is also set", "Keep one");
   check_body(options, problems);
   const auto check_statuses = [&](const std::string& option, const std::string& text) {
     if (!StatusSet::parse(text))
-      problems.add(option, "is no list of statuses", "write them as 429,5xx");
+      problems.add(option, "not a list of statuses", "Write them as 429,5xx");
   };
   check_statuses("success", options.success);
   check_statuses("retry", options.retry);
@@ -339,19 +339,18 @@ std::vector<HttpProblem> problems_of(const HttpOptions& options) {
   check_statuses("not_done", options.not_done);
   check_outage(options, problems);
   if (options.success.empty())
-    problems.add("success", "is empty, so no answer would be one", "write 2xx");
+    problems.add("success", "empty, so no response would be a success", "Use 2xx");
   for (const auto& [option, path] :
        {std::pair{"ca_file", &options.ca_file}, std::pair{"certificate", &options.certificate},
         std::pair{"private_key", &options.private_key}}) {
     if (path->find('\n') != std::string::npos || path->find("-----BEGIN") != std::string::npos)
-      problems.add(option, "is no path", "give the file's path itself, not its content");
+      problems.add(option, "not a path", "Use the path of the file, not its content");
     else if (!path->empty() && !std::ifstream(*path))
-      problems.add(option, "is no file that can be read",
-                   "give the path of one that this user may read");
+      problems.add(option, "not a readable file", "Use the path of a file that this user may read");
   }
   if (options.certificate.empty() != options.private_key.empty())
-    problems.add("certificate", "stands without its private_key, or the other way round",
-                 "give both, or none");
+    problems.add("certificate", "certificate and private_key require each other",
+                 "Set both, or neither");
   return problems.found;
 }
 
@@ -436,8 +435,8 @@ HttpRequest RequestTemplate::render(const Message& message, message::JsonView& j
     // Of a file, or the environment.
     if (text.find_first_of(std::string_view("\r\n\0", 3)) != std::string::npos) {
       throw NotDone(
-          fmt::format("the header {} would have more than one line; let what its ${{...}} "
-                      "stand for be one line",
+          fmt::format("the header {} would have more than one line; let what its ${{...}} stand "
+                      "for be one line",
                       name));
     }
     request.headers.push_back(fmt::format("{}: {}", name, text));

@@ -28,10 +28,9 @@ std::string content_of(const std::filesystem::path& path) {
   if (text.ends_with('\r'))
     text.pop_back();
   if (!file.is_open() || file.bad() || text.empty()) {
-    throw NotDone(
-        fmt::format("the file {} cannot be read, or is empty; give the path of a file "
-                    "that this user may read",
-                    path.string()));
+    throw NotDone(fmt::format(
+        "the file {} cannot be read, or is empty. Use the path of a file that this user may read",
+        path.string()));
   }
   return text;
 }

@@ -1,5 +1,18 @@
 #pragma once
 
+// Prints why messages of this process wait.
+//
+//   #include <iostream>
+//   #include <pawl/condition.hpp>
+//   #include <pawl/consumer.hpp>
+//
+//   void print_conditions(const pawl::Consumer& consumer) {
+//     for (const pawl::Condition& condition : consumer.conditions()) {
+//       std::cerr << pawl::to_string(condition.kind) << ": " << condition.messages
+//                 << " messages wait: " << condition.cause << '\n';
+//     }
+//   }
+
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -8,12 +21,9 @@
 
 namespace pawl {
 
-/// A reason outside of the process for which some of its messages wait now. The wait counts as no
-/// attempt. Consumer::conditions() returns the current ones; log, `pawl status`,
-/// dashboard, metrics, and alerts report the same.
-///
-///   for (const pawl::Condition& condition : consumer.conditions())
-///     std::cerr << condition.what << ": " << condition.cause << '\n';
+/// A reason outside of the process for which some of its messages wait now. The wait is not counted
+/// as an attempt. Consumer::conditions() returns the current ones. Log, `pawl status`, dashboard,
+/// metrics, and alerts report the same.
 struct Condition {
   enum class Kind {
     kRemoteServiceUnreachable,  ///< an endpoint that http handlers call
@@ -28,13 +38,14 @@ struct Condition {
   Timestamp since{};            ///< UTC, in milliseconds
   std::int64_t messages = 0;    ///< messages that wait, as far as that is known
   std::string cause = {};       ///< for people; at most 2,000 characters
-  /// False: it began a short time ago, and may pass. Log, alerts, and metrics do not report it yet.
+  /// False: the condition started a short time ago, and may pass. Log, alerts, and metrics do not
+  /// report it yet.
   bool lasting = true;
 
   friend bool operator==(const Condition&, const Condition&) = default;
 };
 
-/// "remote_service_unreachable", "partition_blocked": the names of the events that report it.
+/// "remote_service_unreachable" or "partition_blocked": the code of the event that reports it.
 [[nodiscard]] std::string_view to_string(Condition::Kind kind);
 
 }  // namespace pawl

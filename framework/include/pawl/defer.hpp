@@ -1,20 +1,41 @@
 #pragma once
 
+// Inserts a row without a round trip of its own, and then updates the balance of an account.
+//
+//   #include <pawl/defer.hpp>
+//   #include <pawl/message.hpp>
+//   #include <pqxx/pqxx>
+//
+//   void apply_payment(pqxx::dbtransaction& tx, const pawl::Message& message) {
+//     pawl::defer(tx, "INSERT INTO payments (event_id, payment) VALUES ($1, $2::jsonb)",
+//                 pqxx::params{message.header("event-id"), message.value()});
+//     tx.exec("UPDATE accounts SET balance = balance + ($1::jsonb->>'amount')::bigint"
+//             " WHERE id = $1::jsonb->>'account' RETURNING balance",
+//             pqxx::params{message.value()})
+//         .one_row();  // throws if the account does not exist: then nothing is stored
+//   }
+
 #include <pqxx/dbtransaction>
 #include <pqxx/params>
 #include <string_view>
 
 namespace pawl {
 
-/// Queues a statement of a handler's that travels with the end of the message's transaction and so
-/// costs no round trip: for statements whose result the handler does not look at. Deferred
-/// statements run in the order of the calls, after everything that the handler executed itself. One
-/// that fails fails the message, as if the handler had thrown. `sql` is one statement with $1, $2,
-/// ...; it is prepared once per connection, so give values as parameters. `tx` is the transaction
-/// that the handler was given, not a subtransaction of it: throws std::invalid_argument, also for
-/// a text parameter with a NUL byte, which PostgreSQL's text cannot hold. COPY cannot be deferred:
-/// that throws std::runtime_error, and halts the partition as a wrong statement does; run it in the
-/// handler itself, with pqxx::stream_to or tx.exec.
+/// Queues a statement that pawl sends together with the COMMIT of the message, so that it costs no
+/// round trip. Use it for statements whose result the handler does not need.
+///
+/// Deferred statements run in the order of the calls, after all statements that the handler
+/// executed itself. If one fails, the message fails, as if the handler had thrown.
+///
+/// `tx`: the transaction that the handler received, not a subtransaction of it.
+///
+/// `sql`: one statement with $1, $2, ... It is prepared once per connection, so pass values as
+/// `parameters`, at most 65,535 (PostgreSQL, "PostgreSQL Limits"). It must not be COPY. Run COPY in
+/// the handler, with pqxx::stream_to or tx.exec.
+///
+/// Throws std::invalid_argument for another transaction, and for a text parameter with a NUL byte,
+/// which text in PostgreSQL cannot contain. Throws PermanentError for too many parameters. Throws
+/// std::runtime_error for COPY; pawl then halts the partition, as after any program error.
 void defer(pqxx::dbtransaction& tx, std::string_view sql, const pqxx::params& parameters);
 
 }  // namespace pawl

@@ -1,5 +1,29 @@
 #pragma once
 
+// Two handlers: "payment" reads a balance, which pawl stores as the response; "bonus" reads
+// nothing.
+//
+//   #include <pawl/handler.hpp>
+//   #include <pqxx/pqxx>
+//
+//   pawl::Registry handlers() {
+//     pawl::Registry registry;
+//     registry.handler("payment", [](pqxx::dbtransaction& tx, const pawl::Message& message) {
+//       return tx
+//           .exec("UPDATE accounts SET balance = balance + ($1::jsonb->>'amount')::bigint"
+//                 " WHERE id = $1::jsonb->>'account' RETURNING balance",
+//                 pqxx::params{message.value()})
+//           .one_field()
+//           .as<std::string>();
+//     });
+//     registry.statement_handler(
+//         "bonus", [](pawl::Statements& statements, const pawl::Message& message) {
+//           statements.add("INSERT INTO bonuses (bonus) VALUES ($1::jsonb)",
+//                          pqxx::params{message.value()});
+//         });
+//     return registry;
+//   }
+
 #include <exception>
 #include <functional>
 #include <map>
@@ -19,77 +43,90 @@
 
 namespace pawl {
 
-/// Applies one message inside pawl's transaction. Returning commits effects, key and offset
-/// together; throwing rolls all of them back. Called on a worker thread, at most once at a time per
-/// partition, concurrently for partitions of different workers. The handler must not end the
-/// transaction (commit(), abort(), raw COMMIT or ROLLBACK): that is detected and fails the message.
-/// pqxx::subtransaction is fine.
+/// Applies one message in pawl's transaction. If it returns, its effects, the idempotency key, and
+/// the offset commit together. If it throws, all of them are rolled back.
+///
+/// pawl calls it on a worker thread: one call at a time per partition, concurrently for different
+/// partitions, and with `concurrency` also for one partition. It must be thread-safe.
+///
+/// It must not end the transaction: commit(), abort(), and the statements COMMIT and ROLLBACK fail
+/// the message. pqxx::subtransaction is allowed.
 using HandlerFunction = std::function<Response(pqxx::dbtransaction&, const Message&)>;
 
-/// Applies messages of one partition, in the log's order and without duplicates, in one
-/// transaction: all of it commits, or none of it. Called as HandlerFunction is, with at least one
-/// message; with exactly one when messages must be told apart: after a failure, on probation, in a
-/// replay (docs/batches.md). So what it does with many must be what it does with each of them in
-/// turn. Returns a response for each message, in their order, or none at all.
+/// Applies messages of one partition in one transaction, which commits or rolls back as a whole
+/// (docs/batches.md). The messages are in the order of the log, without duplicates, at least one.
+///
+/// pawl calls it as a HandlerFunction. After a failure, on probation, and in a replay, it receives
+/// one message at a time. So the result for many messages must be that of one message after the
+/// other.
+///
+/// It returns one response per message, in their order, or an empty vector. Any other number fails
+/// the messages.
 using BatchFunction =
     std::function<std::vector<Response>(pqxx::dbtransaction&, std::span<const Message>)>;
 
-/// Says by which statements one message is applied, for handlers that read nothing before they
-/// write. So its transaction needs no answer before COMMIT, and many travel to the server at once
-/// (`consumer.pipeline`), each message still in a transaction of its own and in order. Must depend
-/// on the message alone: it is called before the message's transaction begins, before it is known
-/// whether the message is a duplicate, and again when the message is tried alone. Throwing fails
-/// the message, as in HandlerFunction; threads are the same too.
+/// Lists the statements of one message, for handlers that read nothing. pawl sends up to
+/// `consumer.pipeline` messages in one round trip, each in a transaction of its own, in order.
+///
+/// It must depend on the message only. pawl calls it before the message's transaction begins, also
+/// for duplicates, and again if the message is processed alone. It runs on the same threads as a
+/// HandlerFunction. If it throws, the message fails.
 using StatementFunction = std::function<void(Statements&, const Message&)>;
 
-/// A handler whose effect is outside of this database (docs/effects.md): one process at a time
-/// calls for a message's idempotency key, and the outcome is recorded once.
+/// A handler that calls a remote service (docs/external-calls.md). One process at a time calls for
+/// an idempotency key, and pawl records the outcome once.
 struct LeasedHandler {
-  /// Makes the call, outside of any transaction, on a thread of its own: concurrently for different
-  /// messages, also of one partition. What it returns is the response. Throwing NotDone or
-  /// PermanentError says that nothing was done; anything else, that nobody knows.
+  /// Makes the call outside of any transaction, on a thread of its own, concurrently for different
+  /// messages. Returns the response. NotDone and PermanentError mean that nothing was done. After
+  /// any other exception, the outcome is unknown.
   std::function<Response(Lease&, const Message&)> call;
-  /// Optional: runs in the transaction that records the outcome, under the rules of
-  /// HandlerFunction. When it throws, the call is not repeated: the next attempt records the same
+  /// Optional. Runs in the transaction that records the outcome, under the rules of
+  /// HandlerFunction. If it throws, the call is not repeated: the next attempt records the same
   /// response.
   std::function<void(pqxx::dbtransaction&, const Message&, const Response&)> record = nullptr;
-  /// Optional, for `on_unknown = "reconcile"`: asks the other side about an earlier attempt that is
-  /// unknown. Called as `call` is.
+  /// Required for `on_unknown = "reconcile"`. Checks with the remote service whether an earlier
+  /// attempt has succeeded. pawl calls it as `call`.
   std::function<Found(Lease&, const Message&)> reconcile = nullptr;
 };
 
-/// Derives the idempotency key; nullopt: the message has none (`idempotency.missing_key`).
+/// Derives the idempotency key. Nullopt or an empty text: the message has no key, and
+/// `idempotency.missing_key` applies. If it throws, the message fails.
 using KeyFunction = std::function<std::optional<std::string>(const Message&)>;
 
-/// Told about a message whose key was already processed, with the response stored then. Runs after
-/// the offset of the duplicate is committed; an exception from it is logged and changes nothing.
+/// Receives a message whose key was already processed, with the response that was stored then. It
+/// runs after the offset of the duplicate has committed. pawl logs an exception as
+/// `callback_failed`, which changes nothing else.
 using DuplicateFunction = std::function<void(const Message&, const Response&)>;
 
-/// Runs on every new PostgreSQL connection before its first message, e.g. to prepare statements.
+/// Runs on each new connection to PostgreSQL before its first message, for example to prepare
+/// statements. What it may set: docs/cpp.md.
 using ConnectFunction = std::function<void(pqxx::connection&)>;
 
-/// A handler's function that is about to be called; views what the call gets.
+/// The call of a handler's function. Views, which are valid until the call has ended.
 struct HandlerCall {
   std::string_view handler;           ///< its name
-  std::span<const Message> messages;  ///< one; of a batch handler all that it gets
+  std::span<const Message> messages;  ///< one; for a batch handler, all messages of the batch
 };
 
-/// Told how a call ended: nullptr when it returned, else what it threw. Destroyed right after.
+/// Receives the exception of a call, or nullptr if the call returned. pawl destroys it afterwards.
 using CallEnd = std::function<void(const std::exception_ptr&)>;
 
-/// Called before each call of a handler's C++ function; what it returns, if not empty, is called
-/// behind it, on the same thread, whatever happened. So it can neither leave the handler out nor
-/// keep its exception back. Of several the first one registered is the outermost: begun first, told
-/// last. What it throws itself, or its CallEnd after a call that returned, fails the message as if
-/// the handler had thrown it, and is told to those around it.
+/// Runs before each call of a handler's C++ function. It may return a CallEnd, which runs after the
+/// call on the same thread, whatever the call did. Neither can prevent the call or hide its
+/// exception.
 ///
-/// It is about the function, not about the message: a retry and a replay are calls, a duplicate is
-/// none; of a StatementFunction a call says the statements, which run later. SQL handlers have no
-/// call. What became of a message's transaction is told to an Observer.
+/// Of several functions, the one that was registered first is the outermost: it runs first, and its
+/// CallEnd runs last. If an AroundFunction throws, or a CallEnd after a call that returned, the
+/// message fails as if the handler had thrown. The outer CallEnds receive that exception.
+///
+/// A retry and a replay are calls; a duplicate is not. The call of a StatementFunction returns
+/// before its statements run. SQL handlers have no call. An Observer receives the outcome of the
+/// message.
 using AroundFunction = std::function<CallEnd(const HandlerCall&)>;
 
-/// The functions that a program gives to pawl, by handler name; of two under one name the later one
-/// counts. Filled before the consumer starts, read-only afterwards.
+/// The functions of a program, by the name of their handler. If a name is registered twice, the
+/// later function replaces the earlier one. Fill it before the consumer starts. App has the same
+/// functions, with comments.
 class Registry {
  public:
   template <typename F>
@@ -135,6 +172,7 @@ class Registry {
   void on_connect(ConnectFunction function) { connects_.push_back(std::move(function)); }
   void around(AroundFunction function) { arounds_.push_back(std::move(function)); }
 
+  /// The function with this name; nullptr: no such function is registered.
   [[nodiscard]] const HandlerFunction* find_handler(std::string_view name) const {
     return find(handlers_, name);
   }
@@ -155,7 +193,7 @@ class Registry {
   }
   [[nodiscard]] const std::vector<ConnectFunction>& connect_functions() const { return connects_; }
   [[nodiscard]] const std::vector<AroundFunction>& around_functions() const { return arounds_; }
-  /// Of all kinds.
+  /// The names of all handlers, of all kinds.
   [[nodiscard]] std::vector<std::string> handler_names() const;
 
  private:

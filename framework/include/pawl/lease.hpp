@@ -1,5 +1,27 @@
 #pragma once
 
+// The two functions of a LeasedHandler that charges a card.
+//
+//   #include <chrono>
+//   #include <pawl/lease.hpp>
+//   #include <pawl/message.hpp>
+//
+//   // Yours: a client of the remote service. Returns early if `stop` is set.
+//   std::string charge_card(const std::string& key, std::string_view order, std::stop_token stop);
+//   std::optional<std::string> find_charge(const std::string& key);
+//
+//   pawl::Response charge(pawl::Lease& lease, const pawl::Message& message) {
+//     return charge_card(lease.key(), message.value(), lease.stop_token());
+//   }
+//
+//   pawl::Found find(pawl::Lease& lease, const pawl::Message&) {
+//     if (const auto charge = find_charge(lease.key()))
+//       return pawl::Found::done(*charge);
+//     // A request of a minute ago may still be in progress there.
+//     const bool finished = lease.last_attempt_ago() > std::chrono::minutes(1);
+//     return finished ? pawl::Found::not_done() : pawl::Found::unknown();
+//   }
+
 #include <chrono>
 #include <cstdint>
 #include <optional>
@@ -12,10 +34,11 @@
 
 namespace pawl {
 
-/// One attempt of a call to the outside, under the lease of the message's idempotency key
-/// (docs/effects.md). No other process calls for this key as long as the lease is held.
+/// One attempt of an external call, under the lease of the message's idempotency key
+/// (docs/external-calls.md). While the lease is held, no other process calls for this key.
 class Lease {
  public:
+  /// The parts of a lease. pawl fills them; tests of handlers may fill them, too.
   struct Fields {
     std::string key = {};
     std::uint32_t attempt = 1;
@@ -26,36 +49,39 @@ class Lease {
   };
   explicit Lease(Fields fields) : fields_(std::move(fields)) {}
 
-  /// For the other side to recognise a repetition by: 64 hexadecimal digits, the SHA-256 of the
-  /// scope's name and the idempotency key. The same for every attempt and every process.
+  /// The key by which the remote service detects duplicates: 64 hexadecimal digits. It is the
+  /// SHA-256 (FIPS 180-4) of the scope and the idempotency key, the same for all attempts and
+  /// processes.
   [[nodiscard]] const std::string& key() const { return fields_.key; }
-  /// From 1 on; of those that are known.
+  /// The number of this attempt, from 1, among those that are known.
   [[nodiscard]] std::uint32_t attempt() const { return fields_.attempt; }
-  /// An earlier one may have done it: its process died, lost its lease, or did not learn how it
-  /// ended.
+  /// Whether an earlier attempt may have succeeded: its process crashed, lost its lease, or
+  /// received no response.
   [[nodiscard]] bool earlier_attempt_unknown() const { return fields_.earlier_attempt_unknown; }
-  /// So long ago, by the server's clock, began the last attempt before this one. Nullopt: there was
-  /// none, or it is not known. For as long as a request may be under way on the other side, that
-  /// this does not find it there says nothing.
+  /// The time since the previous attempt started, by the clock of the lease store. Nullopt: this is
+  /// the first attempt, or the time is unknown. A `reconcile` function needs it: while an earlier
+  /// request may be in progress at the remote service, its absence there proves nothing.
   [[nodiscard]] std::optional<std::chrono::milliseconds> last_attempt_ago() const {
     return fields_.last_attempt_ago;
   }
-  /// When the handler's `timeout` is over; the stop token is set then at the latest.
+  /// The time at which the handler's `timeout` expires. The stop token is set at the latest then.
   [[nodiscard]] std::chrono::steady_clock::time_point deadline() const { return fields_.deadline; }
-  /// Set when the call should end: its deadline has come, its lease is lost, or the process shuts
-  /// down and can wait no longer. A call that returns all the same is recorded, if it can be.
+  /// Set if the call should return early: its deadline has passed, its lease is lost, or the
+  /// shutdown timeout of the process expires. If the call succeeds anyway, pawl records its outcome
+  /// if possible.
   [[nodiscard]] const std::stop_token& stop_token() const { return fields_.stop_token; }
 
  private:
   Fields fields_;
 };
 
-/// Thrown by a call that has certainly done nothing: it is tried again as any failure is, and is
-/// not unknown. PermanentError says so too, and that no attempt can help. Any other exception
-/// leaves it unknown whether it did anything.
+/// A call throws it if the remote service has certainly done nothing. The message is retried as
+/// after any failure. PermanentError means the same, and that no attempt can help. After any other
+/// exception, the outcome is unknown.
 class NotDone : public std::runtime_error {
  public:
-  /// `retry_after`: not before that it is worth trying again, up to an hour.
+  /// `retry_after`: the shortest delay before the next attempt, up to 1 hour; 0: the usual delay.
+  /// For example, the value of Retry-After (RFC 9110).
   explicit NotDone(const std::string& what, std::chrono::milliseconds retry_after = {})
       : std::runtime_error(what), retry_after_(retry_after) {}
   [[nodiscard]] std::chrono::milliseconds retry_after() const { return retry_after_; }
@@ -64,16 +90,16 @@ class NotDone : public std::runtime_error {
   std::chrono::milliseconds retry_after_;
 };
 
-/// What the other side says of an earlier attempt that is unknown.
+/// The result of checking with the remote service whether an earlier attempt has succeeded.
 class Found {
  public:
   enum class How { kDone, kNotDone, kUnknown };
 
-  /// It has done it; `response` is recorded as if the call had returned it.
+  /// The attempt has succeeded. pawl records `response`, as if the call had returned it.
   static Found done(Response response = std::nullopt) { return {How::kDone, std::move(response)}; }
-  /// It has not, and will not: the call follows.
+  /// The attempt has done nothing, and will do nothing: pawl calls.
   static Found not_done() { return {How::kNotDone, std::nullopt}; }
-  /// It cannot say (yet): a failure of the message, which is tried again as any is.
+  /// The remote service cannot report it yet. The attempt fails, and the message is retried.
   static Found unknown() { return {How::kUnknown, std::nullopt}; }
 
   [[nodiscard]] How how() const { return how_; }

@@ -1,5 +1,19 @@
 #pragma once
 
+// Counts warnings. Pass an instance to the constructor of Consumer.
+//
+//   #include <atomic>
+//   #include <pawl/observer.hpp>
+//
+//   class WarningCounter final : public pawl::Observer {
+//    public:
+//     void on_event(const pawl::Event& event) noexcept override {
+//       if (event.step == pawl::Step::kWarning)
+//         ++warnings;
+//     }
+//     std::atomic<int> warnings = 0;
+//   };
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -31,7 +45,7 @@ enum class Step {
   kMessageSkipped,           ///< stored as skipped
   kMessageDeadLettered,      ///< stored as a dead letter; detail has the cause
   kRetryScheduled,           ///< stored, and retried automatically at a due time; detail: the cause
-  kRetrySucceeded,           ///< such a message was applied, or had been; detail says which
+  kRetrySucceeded,           ///< such a message was applied, or had been; detail: which
   kMessageParked,            ///< stored after a dead letter of its record key
   kProbationStarted,         ///< a process crashed: messages that it may have run now run alone
   kProbationEnded,           ///< all of these messages have run
@@ -215,15 +229,6 @@ struct Event {
 
 /// Observes the engine, as log, metrics, and alerts do. Called on worker threads and the group
 /// thread, concurrently: an implementation must be thread-safe and fast, and must not throw.
-///
-///   class Halts final : public pawl::Observer {
-///    public:
-///     void on_event(const pawl::Event& event) noexcept override {
-///       if (event.step == pawl::Step::kPartitionHalted)
-///         ++count;
-///     }
-///     std::atomic<int> count{0};
-///   };
 class Observer {
  public:
   virtual ~Observer() = default;

@@ -1,5 +1,25 @@
 #pragma once
 
+// The options of a consumer without a configuration file.
+//
+//   #include <pawl/options.hpp>
+//
+//   pawl::Options payments() {
+//     pawl::Options options;
+//     options.kafka.bootstrap_servers = "127.0.0.1:9092";
+//     options.kafka.group = "payments";
+//     options.postgres.url = "postgresql://localhost/payments";
+//     options.idempotency.key = "{header:event-id}";
+//     pawl::HandlerOptions& handler = options.handlers.emplace_back();
+//     handler.name = "payment";  // as the Registry has it
+//     handler.topics = {"payments"};
+//     return options;
+//   }
+//
+// load_config() (pawl/config.hpp) reads the same from a file. A field is the option of the same
+// name in docs/reference, unless its comment names another option. Sizes are in bytes. The
+// constructor of Consumer checks all ranges, and throws ConfigErrors.
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -15,131 +35,156 @@ namespace pawl {
 
 using std::chrono::milliseconds;
 
-/// Where an option was written, for error texts: "conf/payments.toml:12".
+/// The location of an option, for error texts: "conf/payments.toml:12".
 using SourceLocation = std::string;
 
-/// Where a partition starts that this consumer has never processed (first contact).
-/// Resolved and stored for all partitions of the topic at once; never asked again.
+/// The initial offset of a partition that has no stored offset (first assignment). pawl applies it
+/// once, to all partitions of the topic together.
 enum class Start {
-  kCommitted,  ///< adopt Kafka's committed offset of the group once; without one, earliest
-  kEarliest,   ///< the log's start
-  kLatest,     ///< the log's end at first contact
-  kTimestamp,  ///< first record at or after `start_timestamp`
-  kHalt,       ///< refuse: an operator sets the position with `pawl offsets set`
+  kCommitted,  ///< the offset that the group committed to Kafka; without one, kEarliest
+  kEarliest,   ///< the start of the log
+  kLatest,     ///< the end of the log at the first assignment
+  kTimestamp,  ///< the first record at or after `start_timestamp`
+  kHalt,       ///< the partition halts until `pawl offsets set` sets an offset
 };
 
-/// How the group agrees on who owns which partition.
+/// How a process gets its partitions.
 enum class Assignment {
-  kGroup,   ///< Kafka's group membership (subscribe)
-  kManual,  ///< exactly `manual_partitions` of every topic, without coordination (KIP-less
-            ///< "assign")
+  kGroup,   ///< Kafka assigns partitions to the processes of the group
+  kManual,  ///< exactly `manual_partitions` of every topic, without coordination
 };
 
+/// How Kafka assigns partitions to the processes of a group.
 enum class GroupProtocol {
-  kClassic,   ///< the client-side assignors
-  kConsumer,  ///< KIP-848, brokers >= 4.0
+  kClassic,   ///< the clients assign them, by `assignor`
+  kConsumer,  ///< the brokers assign them (KIP-848, Kafka 4.0 and later)
 };
 
+/// The section [kafka].
 struct KafkaOptions {
+  /// Brokers to connect to first, "host:port", separated by commas. Required.
   std::string bootstrap_servers;
+  /// The consumer group, at most 255 bytes. Required.
   std::string group;
-  /// Our own name for the Kafka cluster; with the group it identifies the consumer in PostgreSQL.
+  /// A name for the Kafka cluster, at most 255 bytes. With the group, it identifies the consumer in
+  /// PostgreSQL.
   std::string cluster = "default";
-  /// Static membership (KIP-345): a stable name of this process within the group; empty = dynamic.
+  /// Static membership (KIP-345): a stable name of this process in the group, at most 249 bytes.
+  /// Empty: dynamic membership.
   std::string group_instance_id;
   GroupProtocol group_protocol = GroupProtocol::kClassic;
-  /// "cooperative-sticky", "range" or "roundrobin"; ignored under KIP-848.
+  /// "cooperative-sticky" (KIP-429), "range", or "roundrobin". No effect with kConsumer.
   std::string assignor = "cooperative-sticky";
+  /// A process without a heartbeat for this long loses its partitions; 1 s..1 h. No effect with
+  /// kConsumer.
   milliseconds session_timeout{45000};
   Start start = Start::kCommitted;
+  /// Of Start::kTimestamp, UTC; the option `start` (RFC 3339).
   std::chrono::sys_time<milliseconds> start_timestamp{};
-  /// Other consumers of the same database, "group" or "cluster/group", beside which this one may
-  /// begin a topic that they process, because its effects are others than theirs.
-  std::vector<std::string> start_beside;
-  /// Upper bound of fetched but unprocessed bytes of all partitions together; each has what it
-  /// needs of it. A larger single record still passes.
+  /// Other consumers that apply the same topics to this database, each with its own effects:
+  /// "group" or "cluster/group". If a consumer that is not listed has processed a topic, the first
+  /// assignment of that topic halts, except with Start::kLatest.
+  std::vector<std::string> known_consumers;
+  /// Memory for records of all partitions that are fetched but not processed, 1 MiB..64 GiB. One
+  /// larger record is still accepted.
   std::size_t buffer = std::size_t{32} << 20U;
-  /// How often topic ids (KIP-516) and new partitions are looked for.
+  /// Interval of the checks for recreated topics (KIP-516) and new partitions; 100 ms..1 h.
   milliseconds topic_check_interval{1000};
-  /// How often processed offsets are told to Kafka (for lag tools only; never read back but at
-  /// first contact).
+  /// Interval at which processed offsets are committed to Kafka, for lag tools; 100 ms..1 h. pawl
+  /// reads them only for Start::kCommitted.
   milliseconds commit_interval{5000};
   Assignment assignment = Assignment::kGroup;
+  /// Of Assignment::kManual, from 0; the option `partitions`.
   std::vector<std::int32_t> manual_partitions;
-  /// An absolute path and its arguments; run without a shell. Prints an OAuth token, for
-  /// sasl.mechanism OAUTHBEARER (docs/security.md). Empty: none.
+  /// A program that prints an OAuth token for SASL/OAUTHBEARER (RFC 7628, KIP-255): its absolute
+  /// path and arguments, without a shell. Empty: none.
   std::vector<std::string> oauth_token_command;
-  /// Any librdkafka property; those that would break the promise are refused by validation.
+  /// Properties of librdkafka. Validation rejects those that would break a guarantee.
   std::map<std::string, std::string> librdkafka;
 
   friend bool operator==(const KafkaOptions&, const KafkaOptions&) = default;
 };
 
-/// How a connection string is renewed at each connect. Not compared.
+/// How a connection string is read again at each connect. Not compared. Internal: load_config()
+/// fills it.
 struct UrlRenewal {
-  /// What the connection string is now; another one than load_config() has read stays as it is. Any
-  /// thread. Throws std::runtime_error, whose text holds no secret. Empty: it stays as it is.
+  /// Returns the current connection string for `url`. A `url` that load_config() has not read stays
+  /// as it is. Any thread. Throws std::runtime_error, whose text contains no secret. Empty: the
+  /// connection string never changes.
   std::function<std::string(const std::string& url)> now;
-  /// The connection string as load_config() has read it.
+  /// The connection string that load_config() has read.
   std::string read;
-  /// The same with "1" for what came from files, or empty if a file says how it begins: what is
-  /// wrong with it stays wrong.
+  /// The same with "1" for the content of files, so that it can be checked. Empty if the start of
+  /// the string comes from a file.
   std::string literal;
-  /// The files, for people.
+  /// The files, as a text for people.
   std::string files;
 
   friend bool operator==(const UrlRenewal&, const UrlRenewal&) { return true; }
 };
 
+/// The section [postgres].
 struct PostgresOptions {
-  /// A libpq connection string or URI; parts that are absent come from libpq's environment,
-  /// service and password files.
+  /// A connection string or URI (PostgreSQL, "Connection Strings"). Omitted parts come from libpq's
+  /// environment variables, service file, and password file.
   std::string url;
-  /// Set by load_config() if `url` holds ${file:PATH}: the file is read again at each connect.
+  /// Set by load_config() if `url` contains ${file:PATH}: the file is read again at each connect.
   UrlRenewal renewal;
-  /// An absolute path and its arguments; run without a shell at each connect, for at most 10 s. The
-  /// first line that it prints is the password. Empty: none.
+  /// A program whose first line of output is the password: its absolute path and arguments, without
+  /// a shell. It runs at each connect, for at most 10 s. Empty: none.
   std::vector<std::string> password_command;
+  /// The schema of pawl's tables, at most 63 bytes of a-z, 0-9, and _.
   std::string schema = "pawl";
-  /// Through a transaction-pooling proxy (PgBouncer): nothing is set or kept per session.
+  /// Connections go through a pooler in transaction mode (PgBouncer): nothing is set or kept per
+  /// session.
   bool pooled = false;
-  /// "" keeps the database's own setting; else on, off, local, remote_write, remote_apply.
+  /// "on", "off", "local", "remote_write", or "remote_apply" (PostgreSQL, "Write Ahead Log").
+  /// Empty: the setting of the database.
   std::string synchronous_commit;
+  /// Limit of one attempt to connect to one host, 100 ms..10 min.
   milliseconds connect_timeout{5000};
-  /// Bound of one wait for a lock; waiting longer is retried and never held against a message.
+  /// Limit of one wait for a lock, 10 ms..1 h. pawl retries afterwards, and counts no attempt.
   milliseconds lock_timeout{5000};
-  /// Reconnect and retry delays: exponential from initial to max, with full jitter.
+  /// First delay before the next attempt while PostgreSQL is unreachable, 1 ms..1 h. It doubles up
+  /// to `retry_max`, with jitter.
   milliseconds retry_initial{50};
-  milliseconds retry_max{1000};
-  /// A previous owner's session that blocks us and has been idle in transaction for longer is
-  /// ended.
+  milliseconds retry_max{1000};  ///< the longest such delay, 1 ms..1 h
+  /// pawl terminates a previous owner's session that blocks a partition, and that has been idle in
+  /// transaction for this long; 100 ms..1 h.
   milliseconds stalled_owner_after{10000};
-  /// How often operators' changes (pause, resume, offsets set) are looked for.
+  /// Interval of the checks for operators' commands (pause, resume, offsets set), 10 ms..1 h.
   milliseconds poll_interval{1000};
-  /// A handler's SQL ends in a comment with the record's trace context: /*traceparent='00-...'*/.
+  /// The statements of a handler end with a comment that has the record's W3C trace context:
+  /// /*traceparent='00-...'*/.
   bool trace_comment = false;
 
   friend bool operator==(const PostgresOptions&, const PostgresOptions&) = default;
 };
 
-/// What happens when no idempotency key can be derived from a message.
+/// Handling of a message without an idempotency key.
 enum class MissingKey {
-  kFail,     ///< the failure policy
-  kProcess,  ///< applied without duplicate check, counted
-  kSkip,     ///< recorded as skipped
+  kFail,     ///< the failure policy applies
+  kProcess,  ///< the message is applied without a duplicate check, and counted
+  kSkip,     ///< the message is skipped and recorded
 };
 
-/// What happens when a key arrives again with another payload.
-enum class Conflict { kFail, kIgnore };
+/// Handling of a message whose key exists with another payload.
+enum class Conflict {
+  kFail,    ///< the failure policy applies
+  kIgnore,  ///< the message is a duplicate
+};
 
+/// The section [idempotency].
 struct IdempotencyOptions {
-  /// Key template, e.g. "{header:event-id}"; empty: the handler's C++ key function or none.
+  /// A template, such as "{header:event-id}". Empty: the KeyFunction of the handler, or no key.
   std::string key;
-  /// Keys are unique within a scope; empty: consumer + topic.
+  /// Keys are unique within a scope, a name of at most 255 bytes. Empty: one scope per consumer and
+  /// topic.
   std::string scope;
   MissingKey missing_key = MissingKey::kFail;
   Conflict conflict = Conflict::kFail;
-  /// Bytes of a response that is stored with a key, 1 KiB..16 MiB; a larger one fails its message.
+  /// Largest response that is stored with a key, 1 KiB..16 MiB. A larger response fails its
+  /// message.
   std::size_t max_response = std::size_t{64} << 10U;
   /// A person has checked that no two events have the same key, so pawl does not warn about it.
   bool key_checked = false;
@@ -147,313 +192,329 @@ struct IdempotencyOptions {
   friend bool operator==(const IdempotencyOptions&, const IdempotencyOptions&) = default;
 };
 
-/// What happens to a message that cannot be applied.
+/// Handling of a message that cannot be applied (docs/failures.md).
 enum class FailurePolicy {
-  kHalt,        ///< its partition stops at it, the others go on
-  kDeadLetter,  ///< stored whole in pawl.dead_letters, and the partition goes on
-  kPark,        ///< the same, and later messages of its record key wait behind it, in order
-  kRetryLater,  ///< as kPark, and it is tried again by itself after each of retry_later
-  kSkip,        ///< left out, and recorded whole in pawl.skipped_messages
+  kHalt,        ///< its partition halts; other partitions continue
+  kDeadLetter,  ///< the message is stored in pawl.dead_letters, and its partition continues
+  kPark,        ///< the same, and later messages of its record key are parked, in order
+  kRetryLater,  ///< as kPark, and the message is retried automatically after each retry_later
+  kSkip,        ///< the message is skipped, and stored in pawl.skipped_messages
 };
 
-/// What happens to a message whose topic has handlers but whose `when` conditions all say no.
-enum class Unmatched { kFail, kSkip };
+/// Handling of a message whose topic has handlers, if no `when` condition matches.
+enum class Unmatched {
+  kFail,  ///< the failure policy applies
+  kSkip,  ///< the message is skipped and recorded
+};
 
+/// The section [failures].
 struct FailureOptions {
   FailurePolicy on_failure = FailurePolicy::kHalt;
-  /// That of Options::failures counts, since such a message has no handler.
+  /// That of Options::failures applies, because such a message has no handler.
   Unmatched unmatched = Unmatched::kFail;
-  /// How long a message that fails is tried before the policy applies: its waits between attempts,
-  /// added up. Attempts are counted in PostgreSQL, so a restart does not begin anew, and the time
-  /// in which no process ran does not count.
+  /// How long a failed message is retried before the policy applies, 0..7 days: the sum of the
+  /// delays between its attempts. Attempts are counted in PostgreSQL, so a restart does not reset
+  /// them. Time during which no process runs does not count.
   milliseconds retry_for{std::chrono::minutes(5)};
-  /// Attempts of one message before the policy applies, whatever retry_for says; 0: no such bound.
+  /// Attempts of one message before the policy applies, whatever retry_for is; 0..1000, 0: no
+  /// limit.
   std::uint32_t max_attempts = 0;
-  /// How many processes may end while they run a message alone (probation), before the policy
-  /// applies; also how many may end while they fetch the next message of a partition, before it
-  /// halts. 1..100.
+  /// Processes that may crash while they process a message alone (probation) before the policy
+  /// applies, 1..100. A partition halts after the same number of crashes while its next message is
+  /// fetched.
   std::uint32_t max_crashes = 3;
+  /// First delay before the next attempt, 1 ms..24 h. It doubles up to `retry_max`, with jitter.
   milliseconds retry_initial{100};
-  milliseconds retry_max{30000};
-  /// Of kRetryLater: the delays before a message that was set aside is tried again, 1 to 20 of 1 s
-  /// to 30 days each; after the last one it is a dead letter. By the database's clock.
+  milliseconds retry_max{30000};  ///< the longest such delay, 1 ms..24 h
+  /// Of kRetryLater: the delays before the retries of a message, 1 to 20 of 1 s to 30 days each, by
+  /// the clock of the database. After the last one, the message is a dead letter.
   std::vector<milliseconds> retry_later{std::chrono::minutes(1), std::chrono::minutes(10),
                                         std::chrono::hours(1), std::chrono::hours(6)};
-  /// Delay between tries while the program, not the message, is wrong (missing table, grant, ...).
+  /// Delay between attempts while a partition is halted by a program error (a missing table or
+  /// privilege) or by the circuit breaker; 10 ms..24 h.
   milliseconds program_error_retry{10000};
-  /// Messages in a row that failed in one way before their handler's partitions halt instead of
-  /// setting more aside; 0: never.
-  std::uint32_t breaker = 50;
+  /// Consecutive messages of a handler that fail the same way before its circuit breaker opens: its
+  /// partitions halt, and no further dead letters are stored. 0..1,000,000; 0: never.
+  std::uint32_t circuit_breaker = 50;
 
   friend bool operator==(const FailureOptions&, const FailureOptions&) = default;
 };
 
-/// What is kept of messages that were set aside.
+/// The section [dead_letters]: what a dead letter contains.
 struct DeadLetterOptions {
-  /// False: only where the message stands in Kafka, why it failed and its keys are stored.
+  /// False: a dead letter contains only its position in Kafka, its keys, and its error.
   bool store_payload = true;
-  /// A larger value is stored up to here, and replay needs the record in Kafka.
+  /// Largest value that is stored in full, 0..512 MiB. A larger value is truncated, and a replay
+  /// reads the message from Kafka.
   std::size_t max_payload = std::size_t{1} << 20U;
-  /// A Kafka topic that is fed from the table, at least once; empty: none.
+  /// A Kafka topic to which dead letters are published at least once. Empty: none.
   std::string topic;
 
   friend bool operator==(const DeadLetterOptions&, const DeadLetterOptions&) = default;
 };
 
-/// Whether `run` publishes what stands in the outbox.
+/// Whether the consumer publishes the messages of the outbox.
 enum class RelayOutbox {
-  kAuto,  ///< where a handler publishes; what code does shows when it does it
-  kOn,
-  kOff,
+  kAuto,  ///< if SQL of a handler publishes; otherwise as soon as unpublished messages wait
+  kOn,    ///< always
+  kOff,   ///< never
 };
 
-/// Where leases are kept. Outcomes are recorded in PostgreSQL in either case.
-enum class LeaseStore { kPostgres, kRedis };
-
-/// Leases of idempotency keys, for handlers whose effect is outside of the database
-/// (docs/effects.md).
-struct LeaseOptions {
-  /// With kRedis, RedisOptions say where it is.
-  LeaseStore store = LeaseStore::kPostgres;
-  /// How long the lease of a process that died, or stands still, keeps others from calling,
-  /// 2 s..1 h. One that lives extends it.
-  milliseconds time{30000};
-  /// Calls of this process at a time, each with a thread; 1..4096.
-  std::uint32_t calls = 256;
-
-  friend bool operator==(const LeaseOptions&, const LeaseOptions&) = default;
+/// Where leases are stored. Outcomes are stored in PostgreSQL in either case.
+enum class LeaseStore {
+  kPostgres,  ///< rows of pawl.leases
+  kRedis,     ///< keys in Redis, with weaker guarantees (docs/external-calls-redis.md)
 };
 
-/// The Redis of LeaseStore::kRedis.
+/// The section [calls]: handlers that call a remote service (docs/external-calls.md).
+struct CallOptions {
+  /// With kRedis, RedisOptions are required.
+  LeaseStore lease_store = LeaseStore::kPostgres;
+  /// How long the lease of a crashed or frozen process prevents other processes from calling for
+  /// its key, 2 s..1 h. A running process extends its leases.
+  milliseconds lease_time{30000};
+  /// External calls that this process makes concurrently, each on a thread; 1..4096.
+  std::uint32_t max_in_flight = 256;
+
+  friend bool operator==(const CallOptions&, const CallOptions&) = default;
+};
+
+/// The section [redis]: the server of LeaseStore::kRedis.
 struct RedisOptions {
-  /// "host:port". Empty: `sentinels` say where the master called `master` is.
+  /// The Redis server, a master: "host:port". Empty: `sentinels` and `master` are required.
   std::string address;
-  std::vector<std::string> sentinels;
-  std::string master;
-  /// An ACL user; empty: "default", of whom an empty password means that none is asked for.
-  std::string user;
-  std::string password;
-  // The same for Sentinel.
-  std::string sentinel_user;
-  std::string sentinel_password;
-  std::uint32_t database = 0;
-  /// Also to Sentinel. Certificates are verified, with the name that they are for.
+  std::vector<std::string> sentinels;  ///< "host:port" of each, queried one after the other
+  std::string master;                  ///< its name in Sentinel, at most 255 bytes
+  std::string user;                    ///< ACL user; empty: "default"
+  std::string password;                ///< empty: no password
+  std::string sentinel_user;           ///< ACL user for Sentinel; empty: "default"
+  std::string sentinel_password;       ///< empty: no password
+  std::uint32_t database = 0;          ///< number of the database (SELECT), 0..9999
+  /// Connects with TLS, also to Sentinel. The certificate and the name in it are verified.
   bool tls = false;
-  /// Whom the certificates are for; empty: the host that was connected to.
+  /// Host name that the certificate must contain. Empty: the host of the connection.
   std::string server_name;
-  /// PEM files; empty: the system's authorities, no client certificate.
-  std::string ca_file;
-  std::string certificate;
-  std::string private_key;
-  /// Of connecting, and of an answer, 10 ms..1 min.
+  std::string ca_file;      ///< PEM file of authorities; empty: those of the system
+  std::string certificate;  ///< PEM file of the client certificate; empty: none
+  std::string private_key;  ///< PEM file of its key, without a passphrase
+  /// Limit of one attempt to connect, and of one response; 10 ms..1 min, at most a third of
+  /// CallOptions::lease_time.
   milliseconds timeout{1000};
-  /// Begins the name of every key.
+  /// Prefix of every key, at most 255 bytes, without { and }.
   std::string prefix = "pawl:";
 
   friend bool operator==(const RedisOptions&, const RedisOptions&) = default;
 };
 
-/// What is done about a message of which an earlier call may have had its effect.
+/// Handling of a message if an earlier call may or may not have succeeded.
 enum class OnUnknown {
-  kCall,       ///< the other side knows repetitions by the lease's key
-  kReconcile,  ///< it is asked
-  kHalt,       ///< until an operator says
+  kCall,       ///< pawl calls again with the same key, by which the service detects duplicates
+  kReconcile,  ///< LeasedHandler::reconcile checks with the remote service first
+  kHalt,       ///< the partition halts until `pawl calls resolve` records the outcome
 };
 
-/// Messages that pawl.publish() has written (docs/outbox.md).
+/// The section [outbox]: messages that pawl.publish() has stored (docs/outbox.md).
 struct OutboxOptions {
   RelayOutbox relay = RelayOutbox::kAuto;
-  /// False: at least once, without Kafka's transactions.
+  /// False: pawl publishes at least once, without Kafka transactions (KIP-98).
   bool transactions = true;
-  /// A topic with one partition that stays empty: it carries the numbers of the batches.
+  /// A topic with one partition that stays empty. Kafka commits the numbers of the batches for it.
   std::string state_topic = "pawl-outbox-state";
-  /// Bytes of key, value and headers together that pawl.publish() takes, 1 KiB..100 MiB.
+  /// Largest size of the key, value, and headers of a message together, 1 KiB..100 MiB.
   std::size_t max_message = 1'000'000;
-  /// How long a message may wait before that is an alert, and late in `status`; zero: for ever.
+  /// A message that waits longer raises an alert; 1 s..3650 days, 0: never.
   milliseconds alert_age{std::chrono::minutes(5)};
 
   friend bool operator==(const OutboxOptions&, const OutboxOptions&) = default;
 };
 
-/// A query of the application's: a row that it returns is something wrong.
+/// A query of the application that `pawl audit` runs. It returns one row per finding.
 struct AuditCheck {
-  std::string name;  ///< empty: named by its place
-  std::string text;
+  std::string name;  ///< empty: its number
+  std::string text;  ///< one query
   SourceLocation where = {};
 
-  /// Wherever they were written.
+  /// Ignores `where`.
   friend bool operator==(const AuditCheck& one, const AuditCheck& other) {
     return one.name == other.name && one.text == other.text;
   }
 };
 
-/// `pawl audit`.
+/// The section [audit].
 struct AuditOptions {
-  std::vector<AuditCheck> checks;
-  /// Bound of one check.
+  std::vector<AuditCheck> checks;  ///< the option `sql`
+  /// Limit of one check, 1 ms..24 h.
   milliseconds timeout{60000};
 
   friend bool operator==(const AuditOptions&, const AuditOptions&) = default;
 };
 
-/// When records that are no longer needed are removed (docs/retention.md). Zero: never.
+/// The section [retention]: when rows are removed (docs/retention.md). The times are 1 s..3650
+/// days; 0: never.
 struct RetentionOptions {
-  /// How late a producer's duplicate may come and still be recognised.
+  /// How long keys are kept. A producer's duplicate that arrives later is not detected.
   milliseconds keys{std::chrono::hours(7 * 24)};
-  /// Since a dead letter was replayed or discarded; others are never removed.
+  /// How long a dead letter is kept after it was replayed or discarded. Others are never removed.
   milliseconds dead_letters{std::chrono::hours(30 * 24)};
-  /// Since a message was skipped.
+  /// How long the record of a skipped message is kept.
   milliseconds skipped{std::chrono::hours(90 * 24)};
-  /// Since a message of the outbox that Kafka refused was given up; others are never removed.
+  /// How long a message of the outbox is kept after it was discarded. Others are never removed.
   milliseconds outbox{std::chrono::hours(30 * 24)};
-  /// How often a running consumer looks whether something is to be removed; zero: it never does.
+  /// Interval at which a consumer checks for rows to remove, 100 ms..24 h; 0: it never checks.
   milliseconds interval{std::chrono::minutes(10)};
-  /// Share of the time in which a removal works, 1..100 percent; in the rest it pauses.
+  /// Percentage of the time during which a removal works, 1..100. It pauses during the rest.
   std::uint32_t load = 10;
 
   friend bool operator==(const RetentionOptions&, const RetentionOptions&) = default;
 };
 
-/// One transaction for many messages of a partition, where a handler takes batches
-/// (docs/batches.md).
+/// The section [batch]: messages of a partition that share a transaction (docs/batches.md).
 struct BatchOptions {
-  /// 1..10000; 1: each message alone.
+  /// Messages of a batch, 1..10000; 1: each message alone.
   std::uint32_t max_messages = 500;
-  /// Bound of its keys and values; one larger message is a batch of its own.
+  /// Limit of the keys and values of a batch, 1 KiB..256 MiB. One larger message is a batch of its
+  /// own.
   std::size_t max_bytes = std::size_t{1} << 20U;
-  /// How long a batch that is not full waits for more messages.
+  /// How long a batch that is not full waits for more messages, 0..1 min.
   milliseconds linger{0};
 
   friend bool operator==(const BatchOptions&, const BatchOptions&) = default;
 };
 
+/// A statement of an SQL handler.
 struct SqlStatement {
-  std::string text;
-  /// Rows that the statement must affect or return; anything else fails the message.
+  std::string text;  ///< with placeholders, such as {header:event-id} (docs/reference/templates.md)
+  /// Rows that the statement must affect or return; any other number fails the message.
   std::optional<std::uint64_t> expect_rows = {};
   SourceLocation where = {};
-  /// For SqlResponse::statement; empty: it has none.
+  /// A name for SqlResponse::statement; empty: none.
   std::string name = {};
 
-  /// Wherever they were written.
+  /// Ignores `where`.
   friend bool operator==(const SqlStatement& one, const SqlStatement& other) {
     return one.text == other.text && one.expect_rows == other.expect_rows && one.name == other.name;
   }
 };
 
-/// What an SQL handler stores as the response of a message: what a statement returns, one row of
-/// one column; for batches two columns, the message's number from 1 and its response. None while
-/// both are empty.
+/// The statement of an SQL handler that returns the response of a message: one row with one column.
+/// For batches, it returns two columns: the number of the message, from 1, and its response.
 struct SqlResponse {
-  std::string text;       ///< a statement that runs behind the others
-  std::string statement;  ///< the name of one of them, instead
+  std::string text;       ///< a statement that runs after the others
+  std::string statement;  ///< or the name of one of the others
   SourceLocation where = {};
 
+  /// Whether the handler stores no response.
   [[nodiscard]] bool empty() const { return text.empty() && statement.empty(); }
 
-  /// Wherever they were written.
+  /// Ignores `where`.
   friend bool operator==(const SqlResponse& one, const SqlResponse& other) {
     return one.text == other.text && one.statement == other.statement;
   }
 };
 
-/// A text with placeholders for a message's parts, and ${NAME} or ${file:PATH} as they were
-/// written: what they stand for is looked up when it is needed.
+/// A template for an HTTP request. pawl substitutes ${NAME} and ${file:PATH} for each request.
 struct HttpText {
   std::string written;
-  std::string folder;  ///< where a relative PATH begins
+  std::string folder;  ///< the folder of a relative PATH
 
   [[nodiscard]] bool empty() const { return written.empty(); }
   friend bool operator==(const HttpText&, const HttpText&) = default;
 };
 
-/// A leased handler without code: one HTTP request for each message (docs/effects.md).
+/// An HTTP request per message, under a lease (docs/external-calls-http.md); the option `http` of a
+/// handler.
 struct HttpOptions {
-  std::string method = "POST";
+  std::string method = "POST";              ///< or PUT, PATCH, DELETE, GET (RFC 9110)
   HttpText url;                             ///< empty: the handler has no request
   std::map<std::string, HttpText> headers;  ///< by name
   HttpText body;
-  /// JSON whose strings are templates; empty: `body` counts.
+  /// JSON whose strings are templates, instead of `body`.
   HttpText json;
-  /// The header that carries Lease::key(); empty: none does.
+  /// The request header that contains Lease::key(). Empty: none.
   std::string key_header = "Idempotency-Key";
-  /// Statuses, as "200,201" or "2xx". The first list that names one counts, in the order success,
-  /// not_done, retry, permanent; else the first that has its class. What is in none is permanent.
+  /// Statuses of a successful call, such as "200,201" or "2xx". The first list that names a status
+  /// applies: success, not_done, retry, permanent. Otherwise the first list with its class applies.
   std::string success = "2xx";
+  /// Statuses after which the outcome is unknown, and the message is retried.
   std::string retry = "408,409,425,429,5xx";
+  /// Statuses after which no attempt can help. A status in no list is permanent, too.
   std::string permanent;
-  /// Those that say that nothing was done, and are tried again (RFC 8470, RFC 6585). Not 503, which
-  /// proxies say of requests that they have passed on.
+  /// Statuses which mean that nothing was done (RFC 8470, RFC 6585): the message is retried. 503 is
+  /// not one of them, because a proxy may return it for a request that it has forwarded.
   std::string not_done = "425,429";
-  /// Statuses of not_done that mean that the endpoint cannot be used now: its messages wait, and no
-  /// attempt counts. Empty: none.
+  /// Statuses of not_done which mean that the endpoint is unreachable: its messages wait, and no
+  /// attempt is counted. Empty: none.
   std::string outage;
-  /// Requests of this process to the host at a time; 0: as many as there are calls.
-  std::uint32_t max_calls = 0;
-  /// A connection stays open for the next request; false: each request has one of its own.
+  /// Requests of this process to one host at a time; 0: no separate limit.
+  std::uint32_t max_in_flight = 0;
+  /// A connection stays open for the next request. False: one connection per request.
   bool keep_alive = true;
-  /// PEM files; empty: the system's authorities, no client certificate.
-  std::string ca_file;
-  std::string certificate;
-  std::string private_key;
+  std::string ca_file;      ///< PEM file of authorities; empty: those of the system
+  std::string certificate;  ///< PEM file of the client certificate; empty: none
+  std::string private_key;  ///< PEM file of its key, without a passphrase
   SourceLocation where = {};
 
   [[nodiscard]] bool empty() const { return url.empty(); }
 
-  /// Wherever they were written.
+  /// Ignores `where`.
   friend bool operator==(const HttpOptions& one, const HttpOptions& other) {
     const auto all = [](const HttpOptions& of) {
       return std::tie(of.method, of.url, of.headers, of.body, of.json, of.key_header, of.success,
-                      of.retry, of.permanent, of.not_done, of.outage, of.max_calls, of.keep_alive,
-                      of.ca_file, of.certificate, of.private_key);
+                      of.retry, of.permanent, of.not_done, of.outage, of.max_in_flight,
+                      of.keep_alive, of.ca_file, of.certificate, of.private_key);
     };
     return all(one) == all(other);
   }
 };
 
+/// A [[handler]].
 struct HandlerOptions {
-  /// Name under which C++ code registered the handler; for SQL and function handlers a label.
+  /// The name under which C++ code registered the handler. For other handlers, a name for logs and
+  /// metrics. At most 255 bytes.
   std::string name;
+  /// Names of topics. A name that starts with ^ is a POSIX extended regular expression.
   std::vector<std::string> topics;
-  /// Condition on the message, e.g. `{header:type} == "refund"`; empty matches everything.
+  /// A condition on the message, such as `{header:type} == "refund"`. Empty: all messages match.
   std::string when;
   std::vector<SqlStatement> sql;
   SqlResponse response;
-  /// A database function to call with the message, e.g. "app.apply_payment".
+  /// A database function that is called with the message, such as "app.apply_payment".
   std::string function;
   HttpOptions http;
-  /// `sql` takes many messages at once: each placeholder is an array with one element a message.
+  /// `sql` applies many messages at once: each placeholder is an array with one element per
+  /// message.
   bool batch = false;
-  // Set: instead of what Options::idempotency says for all handlers.
+  // If set, instead of the same option in Options::idempotency:
   std::optional<std::string> key;
   std::optional<bool> key_checked;
   std::optional<std::string> scope;
   std::optional<MissingKey> missing_key;
   std::optional<Conflict> conflict;
   std::optional<std::size_t> max_response;
-  /// How late a producer's duplicate may come; instead of RetentionOptions::keys. Zero: its keys
-  /// are never removed. The longest of a scope counts for all of its keys.
+  /// How long its keys are kept, instead of RetentionOptions::keys; 1 s..3650 days, 0: for ever.
+  /// The longest retention of a scope applies to all keys of the scope.
   std::optional<milliseconds> retention;
-  /// Its messages of one partition that run side by side, 1..1000; 1: one after the other.
+  /// Messages of one partition that are processed concurrently, 1..1000 (docs/concurrency.md).
   std::uint32_t concurrency = 1;
-  /// Messages for which this template gives the same text run in the log's order; those for which
-  /// it gives none in any. Of a topic that has a handler with concurrency above 1.
+  /// Messages for which this template has the same result are processed in the order of the log.
+  /// Messages without a result are processed in any order. It applies to topics with concurrency.
   std::string order_by = "{key}";
-  /// Messages that may be begun while an earlier one of the partition is not finished, 1..100000.
-  std::uint32_t max_ahead = 1000;
-  // Of leased handlers:
+  /// Messages that may start before the oldest unfinished message completes, 1..100000.
+  std::uint32_t concurrency_window = 1000;
+  /// For external calls, as is `remote_dedup_window`.
   OnUnknown on_unknown = OnUnknown::kCall;
-  /// For how long the other side knows repetitions: a first attempt that is unknown for longer is
-  /// treated as with OnUnknown::kHalt. Zero: for ever.
-  milliseconds remote_memory{0};
-  /// Bound of one run of the handler.
+  /// How long the remote service detects duplicates, 1 s..3650 days; 0: no limit. An older call
+  /// with an unknown outcome is handled as with OnUnknown::kHalt.
+  milliseconds remote_dedup_window{0};
+  /// Limit of one attempt, 1 ms..24 h.
   milliseconds timeout{30000};
-  /// The whole policy of its messages; without one that of Options::failures. From TOML: [failures]
-  /// with what the handler itself says of it.
+  /// Replaces Options::failures for this handler as a whole. load_config() fills it with [failures]
+  /// and the handler's own options.
   std::optional<FailureOptions> failures;
-  /// "", "read committed", "repeatable read" or "serializable".
+  /// "read committed", "repeatable read", or "serializable" (PostgreSQL, "Transaction Isolation").
+  /// Empty: read committed.
   std::string isolation;
-  /// Tables on other servers ("schema.table", or "dblink_exec") that its SQL may write to although
+  /// Tables on other servers ("schema.table", or "dblink_exec") that its SQL may change, although
   /// they commit separately.
   std::vector<std::string> not_atomic;
   SourceLocation where;
@@ -461,73 +522,82 @@ struct HandlerOptions {
   friend bool operator==(const HandlerOptions&, const HandlerOptions&) = default;
 };
 
-/// What a crash of the database may take back (docs/guarantees.md).
+/// Whether COMMIT waits for the disk (docs/guarantees.md; PostgreSQL, "Asynchronous Commit").
 enum class Durability {
-  kSynchronous,  ///< nothing that was committed, as far as postgres.synchronous_commit says so
-  kReplayable,   ///< the last commits, with key, effects and offset; Kafka still has their messages
+  kSynchronous,  ///< COMMIT waits, as postgres.synchronous_commit specifies
+  kReplayable,   ///< it does not. After a crash of the database, lost messages are applied again
 };
 
+/// The section [consumer].
 struct EngineOptions {
-  /// Worker threads, each with one PostgreSQL connection, 1..256.
+  /// Worker threads, each with one PostgreSQL connection; 1..256.
   std::uint32_t workers = 8;
-  /// Transactions that a worker sends before it waits for an answer, 1..1000.
+  /// Transactions that a worker sends before it waits for a response, 1..1000 (PostgreSQL,
+  /// "Pipeline Mode").
   std::uint32_t pipeline = 64;
-  /// Messages that run side by side in this process where handlers have a concurrency above 1,
-  /// each with a thread and a PostgreSQL connection, which are made when they are needed; 1..1000.
+  /// Messages that this process processes concurrently for handlers with concurrency, 1..1000. Each
+  /// needs a thread and a PostgreSQL connection, which are created on demand.
   std::uint32_t concurrency = 16;
   Durability durability = Durability::kSynchronous;
-  /// With kReplayable: how long a commit may wait for the disk, 10 ms..1 min.
+  /// With kReplayable: the longest time until a commit is on disk, 10 ms..1 min.
   milliseconds durability_interval{1000};
+  /// Time for messages in flight to finish after Consumer::stop(), 100 ms..1 h.
   milliseconds shutdown_timeout{30000};
-  /// End once every partition has reached the end it had at start.
+  /// Consumer::run() returns when every partition has reached the end that it had at the start.
   bool drain = false;
 
   friend bool operator==(const EngineOptions&, const EngineOptions&) = default;
 };
 
+/// The format of log lines: for people, or for log collectors.
 enum class LogFormat { kText, kJson };
 
+/// The section [log]. Consumer itself logs nothing: `run` and `relay` use these options.
 struct LogOptions {
   LogFormat format = LogFormat::kText;
-  /// trace, debug, info, warn, error
+  /// "trace", "debug", "info", "warn", or "error".
   std::string level = "info";
-  /// Progress line interval; zero turns it off.
+  /// Interval of the log line with rate and lag, 100 ms..24 h; 0: never.
   milliseconds progress_interval{10000};
-  /// Failures are logged with PostgreSQL's DETAIL, which may quote values of rows.
+  /// Log lines of failed attempts contain PostgreSQL's DETAIL, which may quote row values.
   bool error_details = false;
 
   friend bool operator==(const LogOptions&, const LogOptions&) = default;
 };
 
-/// Who is told when something needs a person. Nobody while both ways are empty.
+/// The section [alerts]. `run` and `relay` use it. No alerts are sent if `command` and
+/// `notify_channel` are empty.
 struct AlertOptions {
-  /// An absolute path and its arguments; run without a shell, with the alert as JSON on stdin.
+  /// A program that runs for each alert, with the alert as JSON on stdin: its absolute path and
+  /// arguments, without a shell.
   std::vector<std::string> command;
-  /// The command is ended when it runs for longer.
+  /// Limit of one run of the program, 100 ms..1 h.
   milliseconds timeout{10000};
-  /// A channel for NOTIFY, with the JSON as its payload; at most 63 bytes.
+  /// A channel for NOTIFY with the same JSON, at most 63 bytes (PostgreSQL, "NOTIFY").
   std::string notify_channel;
-  /// Between two alerts of one kind about the same partition, handler, or remote service.
+  /// Minimum time between two alerts of one kind about one partition, handler, or remote service;
+  /// 0..24 h.
   milliseconds min_interval{60000};
-  /// How long PostgreSQL, Kafka, Redis, or a remote service is unreachable before that is an alert.
+  /// How long PostgreSQL, Kafka, Redis, or a remote service is unreachable before an alert is sent;
+  /// 100 ms..24 h.
   milliseconds unreachable_after{60000};
 
   friend bool operator==(const AlertOptions&, const AlertOptions&) = default;
 };
 
-/// What `run` and `relay` tell about themselves over HTTP (docs/observe.md).
+/// The section [monitoring]: what `run` and `relay` serve over HTTP (docs/observe.md).
 struct MonitoringOptions {
-  /// A numeric address and a port: "127.0.0.1:9464", "[::1]:9464". Empty: nothing is told.
+  /// A numeric address and a port: "127.0.0.1:9464", "[::1]:9464". Empty: nothing is served.
   std::string listen;
-  /// Names by which the dashboard and `/status` are asked for, beside addresses, localhost and the
-  /// machine's name.
+  /// Host names under which the dashboard and `/status` are served, in addition to numeric
+  /// addresses, localhost, and the name of the machine.
   std::vector<std::string> hosts;
-  /// Who presents this token may act on the dashboard; at least 16 characters. Empty: nobody may
-  /// by a token.
+  /// Operators who sign in with this token may act on the dashboard; at least 16 characters. Empty:
+  /// no operator may sign in.
   std::string actions_token;
-  /// The numeric address of the proxy whose `actor_header` is believed. Empty: none is.
+  /// The numeric address of the proxy that names the operator in `actor_header`. Empty: none.
   std::string trusted_proxy;
-  /// The request header in which the trusted proxy names the person.
+  /// The request header in which the trusted proxy names the operator.
   std::string actor_header = "X-Forwarded-User";
 
   friend bool operator==(const MonitoringOptions&, const MonitoringOptions&) = default;
@@ -545,7 +615,7 @@ struct InvocationOptions {
   friend bool operator==(const InvocationOptions&, const InvocationOptions&) = default;
 };
 
-/// Everything a consumer needs to know, validated. load_config() fills it from TOML.
+/// All options of a consumer. load_config() reads them from TOML.
 struct Options {
   KafkaOptions kafka;
   PostgresOptions postgres;
@@ -553,7 +623,7 @@ struct Options {
   FailureOptions failures;
   DeadLetterOptions dead_letters;
   OutboxOptions outbox;
-  LeaseOptions leases;
+  CallOptions calls;
   RedisOptions redis;
   AuditOptions audit;
   RetentionOptions retention;

@@ -1,5 +1,19 @@
 #pragma once
 
+// A StatementFunction, which lists the statements of a message.
+//
+//   #include <pawl/message.hpp>
+//   #include <pawl/statements.hpp>
+//   #include <pqxx/pqxx>
+//
+//   void apply_payment(pawl::Statements& statements, const pawl::Message& message) {
+//     statements.add("INSERT INTO payments (payment) VALUES ($1::jsonb)",
+//                    pqxx::params{message.value()});
+//     statements.add("UPDATE accounts SET balance = balance + ($1::jsonb->>'amount')::bigint"
+//                    " WHERE id = $1::jsonb->>'account'",
+//                    pqxx::params{message.value()}, 1);  // the message fails unless 1 row changes
+//   }
+
 #include <cstdint>
 #include <optional>
 #include <pqxx/params>
@@ -7,8 +21,7 @@
 
 namespace pawl {
 
-/// Takes what a statement handler wants done with one message. Valid during the call that it was
-/// given to; one thread.
+/// Collects the statements of one message. Valid during the call that received it, on its thread.
 class Statements {
  public:
   Statements() = default;
@@ -16,13 +29,17 @@ class Statements {
   Statements(const Statements&) = delete;
   Statements& operator=(const Statements&) = delete;
 
-  /// Queues one statement with $1, $2, ..., to run behind those before it. It is prepared once per
-  /// connection, so give values as parameters. With `expect_rows` the message fails unless the
-  /// statement touches (or, a query, returns) exactly so many rows; where the text has a WITH, or
-  /// is none of SELECT, INSERT, UPDATE and DELETE, that makes the message go alone. Throws
-  /// PermanentError for a text that is not one statement, or that ends or outlives the message's
-  /// transaction, and for more than 65535 parameters; std::invalid_argument for a text parameter
-  /// with a NUL byte, which PostgreSQL's text cannot hold.
+  /// Queues one statement with $1, $2, ... It runs after the statements that were added before. It
+  /// is prepared once per connection, so pass values as `parameters`, at most 65,535 (PostgreSQL,
+  /// "PostgreSQL Limits").
+  ///
+  /// `expect_rows`: the message fails unless the statement changes this number of rows, or, as a
+  /// query, returns it. The message is then sent alone if the statement has a WITH, or is not a
+  /// SELECT, INSERT, UPDATE, or DELETE.
+  ///
+  /// Throws PermanentError if `sql` is not one statement, if it would end or outlive the
+  /// transaction, and for too many parameters. Throws std::invalid_argument for a text parameter
+  /// with a NUL byte, which text in PostgreSQL cannot contain.
   void add(std::string_view sql, const pqxx::params& parameters = {},
            std::optional<std::uint64_t> expect_rows = std::nullopt) {
     do_add(sql, parameters, expect_rows);

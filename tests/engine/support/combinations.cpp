@@ -35,7 +35,9 @@ const std::vector<TopicMode>& topic_modes() {
       {.name = "log order"},
       {.name = "replayable", .settings = {"consumer.durability=replayable"}},
       {.name = "pooled", .settings = {"postgres.pooled=true"}},
-      {.name = "concurrency", .first = "concurrency = 4\nmax_ahead = 20\n", .by_key = true},
+      {.name = "concurrency",
+       .first = "concurrency = 4\nconcurrency_window = 20\n",
+       .by_key = true},
   };
   return kModes;
 }

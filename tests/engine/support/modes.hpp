@@ -28,7 +28,7 @@ inline constexpr const char* kFlightSql = R"toml(sql = [
 /// do not wait for each other's locks.
 inline constexpr const char* kBesideSql = R"toml(concurrency = 8
 order_by = "{/account}"
-max_ahead = 20
+concurrency_window = 20
 sql = [
   "INSERT INTO ledger (event_id, account, amount) VALUES ({header:event-id}, {/account}, {/amount}::bigint)",
   "UPDATE accounts SET balance = balance + {/amount}::bigint, entries = entries + 1 WHERE id = {/account}",
@@ -36,7 +36,7 @@ sql = [
 inline constexpr const char* kBesideCode = R"toml(name = "payment"
 concurrency = 8
 order_by = "{/account}"
-max_ahead = 20)toml";
+concurrency_window = 20)toml";
 
 /// Payments in batches: accounts are locked in their order, so that batches of two partitions wait
 /// for each other instead of ending in a deadlock.

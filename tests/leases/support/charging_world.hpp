@@ -25,7 +25,7 @@ class ChargingWorld {
   ChargingWorld(int partitions, PaymentApi& api, testing::PostgresServer* server = nullptr)
       : world_(partitions, server), api_(api) {
     use("charge");
-    world_.set("leases.time=2s");
+    world_.set("calls.lease_time=2s");
   }
 
   /// The [[handler]] by its name; `more` stands in it as well.

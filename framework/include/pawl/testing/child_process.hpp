@@ -54,7 +54,7 @@ class ChildProcess {
 
   bool running();
 
-  /// Waits for the end. Throws Timeout when it has not ended by then; the process then goes on.
+  /// Waits for the end. Throws Timeout when it has not ended by then; the process then continues.
   ExitStatus wait(std::chrono::milliseconds deadline);
 
   /// What the file of ChildOptions::output holds by now.

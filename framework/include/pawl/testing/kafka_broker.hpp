@@ -73,9 +73,9 @@ class KafkaBroker {
   void kill();
   void start();
   void restart();
-  /// SIGKILL, and starts again with its data on this port: at its old address there is nobody.
+  /// SIGKILL, and a restart with its data on this port. Connections to its old address are refused.
   void move_to(std::uint16_t port);
-  /// SIGSTOP to a broker that runs, and SIGCONT: it keeps its connections and answers nobody.
+  /// SIGSTOP to a running broker, and SIGCONT: it keeps its connections, but does not respond.
   void freeze();
   void thaw();
 
@@ -89,16 +89,16 @@ class KafkaBroker {
   void delete_records(const std::string& topic, int partition, std::int64_t before);
   void set_topic_config(const std::string& topic, const Config& config);
 
-  /// For a stopped broker. Keeps what its disk has of a partition's log now.
+  /// For a stopped broker. Saves a copy of a partition's log.
   void save_log(const std::string& topic, int partition);
-  /// For a stopped broker. Puts back what was saved: the log has lost what came later.
+  /// For a stopped broker. Restores the saved copy: the log loses all later records.
   void restore_log(const std::string& topic, int partition);
 
-  /// Denies everybody everything about the topic, or no longer. For a broker with an authorizer
-  /// that lets all else pass (settings "authorizer.class.name", "allow.everyone.if.no.acl.found").
+  /// Denies all operations on the topic for all users. Requires a broker with an authorizer that
+  /// allows all others (settings "authorizer.class.name", "allow.everyone.if.no.acl.found").
   void deny_topic(const std::string& topic);
-  /// Lets everybody describe the topic and do nothing else; returns before every request is
-  /// refused.
+  /// Allows all users only to describe the topic. It returns before the broker rejects every other
+  /// request.
   void allow_only_describing(const std::string& topic);
   void permit_topic(const std::string& topic);
 
@@ -120,8 +120,8 @@ class KafkaBroker {
   /// Commits for a group without members, as another consumer would have.
   void commit_offsets(const std::string& group, const std::string& topic,
                       const std::map<int, std::int64_t>& offsets);
-  /// Removes what a group without members has committed, as the broker does by itself after
-  /// offsets.retention.minutes.
+  /// Removes the committed offsets of a group without members, as the broker does automatically
+  /// after offsets.retention.minutes.
   void delete_group(const std::string& group);
   /// Waits until the group has committed at least this offset for the partition.
   void wait_for_committed(const std::string& group, const std::string& topic, int partition,

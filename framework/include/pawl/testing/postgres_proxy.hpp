@@ -86,12 +86,12 @@ class PostgresProxy {
   Trigger cut(Moment moment, Condition condition = is_commit, int occurrence = 1);
   Trigger stall(Moment moment, Condition condition = is_commit, int occurrence = 1);
 
-  /// Stops forwarding in both directions, on every connection, new ones too: nobody is told, as
-  /// when the network fails. Sockets stay open.
+  /// Stops forwarding in both directions, on all connections, including new ones, without closing a
+  /// socket: as if the network failed.
   void stall_all();
-  /// The same for a while, then it goes on by itself.
+  /// The same for a while. Forwarding then resumes automatically.
   void stall_all_for(std::chrono::milliseconds duration);
-  /// Goes on, with stalls of triggers as well.
+  /// Resumes forwarding, also on connections that a trigger has stalled.
   void resume();
 
   /// Closes every connection, in both directions.
