@@ -34,7 +34,7 @@ class App {
     return *this;
   }
   /// The same for a handler whose effect is outside of this database: a call under a lease of the
-  /// message's idempotency key (docs/effects.md).
+  /// message's idempotency key (docs/external-calls.md).
   App& leased_handler(std::string name, LeasedHandler handler) {
     registry_.leased_handler(std::move(name), std::move(handler));
     return *this;

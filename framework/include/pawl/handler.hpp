@@ -42,8 +42,8 @@ using BatchFunction =
 /// the message, as in HandlerFunction; threads are the same too.
 using StatementFunction = std::function<void(Statements&, const Message&)>;
 
-/// A handler whose effect is outside of this database (docs/effects.md): one process at a time
-/// calls for a message's idempotency key, and the outcome is recorded once.
+/// A handler whose effect is outside of this database (docs/external-calls.md): one process at a
+/// time calls for a message's idempotency key, and the outcome is recorded once.
 struct LeasedHandler {
   /// Makes the call, outside of any transaction, on a thread of its own: concurrently for different
   /// messages, also of one partition. What it returns is the response. Throwing NotDone or

@@ -13,7 +13,7 @@
 namespace pawl {
 
 /// One attempt of a call to the outside, under the lease of the message's idempotency key
-/// (docs/effects.md). No other process calls for this key as long as the lease is held.
+/// (docs/external-calls.md). No other process calls for this key as long as the lease is held.
 class Lease {
  public:
   struct Fields {
