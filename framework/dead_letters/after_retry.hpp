@@ -12,7 +12,7 @@ enum class AfterRetry {
   kGivenBack,   ///< the try says nothing about it
 };
 
-/// `last`: there are no more times. Pure; docs/failures.md is for operators.
+/// `last`: there are no more times. Pure; docs/delayed-retries.md is for operators.
 [[nodiscard]] AfterRetry after_retry(const ReplayResult& result, bool last);
 
 }  // namespace pawl::engine

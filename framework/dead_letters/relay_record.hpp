@@ -18,7 +18,7 @@ enum class LetterSize {
 };
 
 /// A dead letter as a record of dead_letters.topic: key, value and headers of the message, and
-/// behind them headers that say where it is from and why it died (docs/failures.md lists them).
+/// behind them headers that say where it is from and why it died (docs/dead-letters.md lists them).
 /// PostgreSQL's DETAIL is not among them. The letter outlives the object.
 class DeadLetterRecord {
  public:

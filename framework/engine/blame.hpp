@@ -20,7 +20,7 @@ enum class Proof {
 /// Attempts in a row, between which others were committed, after which a message is at fault.
 inline constexpr std::uint32_t kAttemptsWhileOthersPass = 5;
 
-/// Pure: docs/failures.md, "What is the message's fault, and what is not".
+/// Pure: docs/failures.md, "Errors of only one message".
 [[nodiscard]] Proof proof_against(const Attempt& attempt, const Head& head);
 
 /// The attempt as decide() is to see it: the message's fault, where that is proven. May open a

@@ -10,8 +10,8 @@
 namespace pawl::engine {
 
 /// Records that end a process while it fetches them, before a handler gets anything. A partition
-/// with such crashes is fetched alone, behind a mark, and halts in the end (docs/failures.md,
-/// "Messages that kill the process"). One worker's.
+/// with such crashes is fetched alone, behind a mark, and halts in the end
+/// (docs/crash-isolation.md). One worker's.
 class CrashLoop {
  public:
   CrashLoop(Context& context, WorkerSession& session, OwnMarks& marks, Consequences& consequences)

@@ -25,7 +25,7 @@ enum class Happening : std::uint8_t {
   kTopicInDoubt,  ///< its topic may have been removed or made anew
 };
 
-/// The phase that follows (docs/design.md, "A partition"). Nullopt: that changes nothing.
+/// The phase that follows (docs/architecture/partition.md). Nullopt: that changes nothing.
 [[nodiscard]] constexpr std::optional<Phase> after(Phase phase, Happening what) {
   switch (what) {
     case Happening::kGranted:

@@ -14,7 +14,7 @@ namespace pawl::engine {
 
 /// Messages that may be why a process ended that had their partition and did not give it back: each
 /// runs alone, behind a mark that says so, and is set aside when that ends processes again and
-/// again (docs/failures.md, "Messages that kill the process"). One worker's.
+/// again (docs/crash-isolation.md). One worker's.
 class Probation {
  public:
   /// How long to wait before asking again whether a message may run.

@@ -15,7 +15,7 @@ inline constexpr std::size_t kRecordOverhead = 512;
 /// How kafka.buffer is divided, in bytes. librdkafka cannot bound what it fetches by what all
 /// partitions hold together; so its own queue, one for all, is kept short, and the rest is a pool.
 /// Of the pool each partition has a reserved share; beyond it every partition takes what it needs
-/// (docs/design.md, "Fetching").
+/// (docs/architecture/fetching.md).
 struct BufferPlan {
   std::size_t pool;      ///< taken out of librdkafka's queue and not processed yet
   std::size_t queue;     ///< librdkafka's queue: it fetches nothing while that holds so much

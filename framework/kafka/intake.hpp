@@ -22,8 +22,9 @@ namespace pawl::kafka {
 /// Takes what librdkafka has fetched out of its queue as soon as it is there, and gives it to the
 /// partitions' streams; so that librdkafka goes on fetching, which rests where its queue is full.
 /// What the streams hold together is bounded here: a partition that holds too much is paused, and
-/// sought to where it was and resumed when its worker has processed some of it (docs/design.md,
-/// "Fetching"). Made and destroyed on the group thread; it has a thread of its own.
+/// sought to where it was and resumed when its worker has processed some of it
+/// (docs/architecture/fetching.md). Made and destroyed on the group thread; it has a thread of its
+/// own.
 class Intake {
  public:
   explicit Intake(Client& client);

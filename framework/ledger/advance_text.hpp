@@ -19,7 +19,7 @@ struct AdvanceKind {
 };
 
 /// The compare-and-set of the offset register, which RAISES PW001 to PW003 unless it moves the row
-/// (docs/design.md, "The offset register"). Parameters: $1 consumer, $2 topic, $3 partition,
+/// (docs/architecture/offset-store.md). Parameters: $1 consumer, $2 topic, $3 partition,
 /// $4 epoch, $5 previous offset, $6 new offset, $7 transaction id (NULL when not claimed), $8
 /// the leader epoch of the record at the new offset or NULL, $9 timestamp in ms or NULL.
 [[nodiscard]] std::string advance_text(const std::string& schema, const AdvanceKind& kind);

@@ -12,8 +12,8 @@
 namespace pawl::ledger {
 
 /// pawl.first_fetches: how many processes have ended while they fetched a partition's next message
-/// (docs/design.md, "Crash loops"). Holds statements only. Each member throws postgres::Error,
-/// postgres::InDoubt.
+/// (docs/architecture/probation.md, "Crash loops"). Holds statements only. Each member throws
+/// postgres::Error, postgres::InDoubt.
 class FirstFetches {
  public:
   FirstFetches(const std::string& schema, ConsumerId consumer);

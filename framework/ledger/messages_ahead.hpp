@@ -25,7 +25,7 @@ struct Passing {
 };
 
 /// pawl.messages_ahead and the fences: messages that are finished out of the log's order, and the
-/// stored offset that follows (docs/design.md, "Completion apart from advance"). Holds statements
+/// stored offset that follows (docs/architecture/concurrency.md). Holds statements
 /// only: one instance serves all threads, each with its own session.
 class MessagesAhead {
  public:

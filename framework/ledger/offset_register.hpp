@@ -73,7 +73,7 @@ struct MetTopic {
 };
 
 /// pawl.processed_kafka_offsets: a compare-and-set register with a fencing token, one row a
-/// partition (docs/design.md, "The offset register"). Holds statements only: one instance serves
+/// partition (docs/architecture/offset-store.md). Holds statements only: one instance serves
 /// all threads, each with its own session. A member for each statement: whoever may write the
 /// register stands in one file.
 class OffsetRegister {

@@ -11,7 +11,7 @@
 namespace pawl::ledger {
 
 /// pawl.suspects: which message may be why a process ended without letting go, and how many
-/// processes have ended since while they ran it alone (docs/design.md, "Probation").
+/// processes have ended since while they ran it alone (docs/architecture/probation.md).
 class Suspects {
  public:
   Suspects(const std::string& schema, ConsumerId consumer);

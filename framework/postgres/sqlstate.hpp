@@ -5,7 +5,7 @@
 namespace pawl::postgres {
 
 /// What a SQLSTATE says about who is to blame; decides what the engine does next
-/// (PostgreSQL manual, Appendix A; docs/design.md, "Failures").
+/// (PostgreSQL manual, Appendix A; docs/architecture/failures.md).
 enum class FailureClass {
   kConnection,  ///< server gone, starting or stopping: wait and try again, never counted
   kReadOnly,  ///< nothing can be written: by the server (as kConnection) or the handler's own doing

@@ -15,7 +15,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 13> kHints{{
     {"LOADING", "it is reading its data after a start; wait for it"},
     {"NOAUTH", "set redis.password, and redis.user for an ACL user"},
     {"WRONGPASS", "check redis.user and redis.password"},
-    {"NOPERM", "give the user the rights that docs/effects.md lists"},
+    {"NOPERM", "give the user the privileges that docs/external-calls-redis.md lists"},
     {"MISCONF", "it cannot write its data to disk: see its log"},
     {"NOREPLICAS", "too few replicas follow it (min-replicas-to-write)"},
     {"MASTERDOWN", "it is a replica that has lost its master: name the master"},

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Which room of framework/ may include which (docs/design.md, "The house"). Sourced by scripts/test.
+# Which room of framework/ may include which (docs/architecture.md, "Modules"). Sourced by scripts/test.
 
 # Each room may include itself, the public headers (pawl/) and the rooms that stand here. A room with
 # a store of its own is two: the tables below the engine, what uses them above it.
@@ -70,5 +70,5 @@ check_rooms() {
         fail "hiredis is named outside of framework/redis; let redis/connection.hpp or its neighbours say what is meant"
     fi
     ((found == 0)) ||
-        fail "rooms include what they must not; move the code, or change docs/design.md and scripts/lib/rooms.sh"
+        fail "rooms include what they must not; move the code, or change docs/architecture.md and scripts/lib/rooms.sh"
 }

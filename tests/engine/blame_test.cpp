@@ -1,5 +1,5 @@
 // What must be shown before an error that speaks of the server or the handler is held against its
-// message. The rows of docs/failures.md, "What is the message's fault".
+// message. The rows of docs/failures.md, "Errors of only one message".
 #include "engine/blame.hpp"
 
 #include "prelude.hpp"

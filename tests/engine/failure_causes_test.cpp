@@ -1,5 +1,5 @@
 // Every cause of a failure, produced for real: what counts against the message, what is waited for,
-// and what is nobody's fault (docs/failures.md, "What is the message's fault, and what is not").
+// and what is nobody's fault (docs/failures.md, "Failure classes").
 #include <fmt/format.h>
 #include <sys/mount.h>
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-// The table of docs/design.md, "A partition".
+// The table of docs/architecture/partition.md, "Transitions".
 #include "engine/phase.hpp"
 
 #include <array>

@@ -1,4 +1,4 @@
-// What a failure leads to. The rows of docs/failures.md, "What is the message's fault", are here.
+// What a failure leads to. The rows of docs/failures.md, "Failure classes", are here.
 #include "engine/verdict.hpp"
 
 #include <ostream>

@@ -478,7 +478,8 @@ TEST_CASE("Redis: a history that somebody deleted is begun anew with the lease a
   CHECK(key.acquire(lease("b", 2)).how == How::kPending);
 }
 
-TEST_CASE("Redis: keys are named as docs/effects.md says, and hold no idempotency key") {
+TEST_CASE(
+    "Redis: keys are named as docs/external-calls-redis.md says, and hold no idempotency key") {
   Key key;
   const std::string secret = "card 4711 {with} braces\n";
   RedisLeaseRequest request;
@@ -492,7 +493,8 @@ TEST_CASE("Redis: keys are named as docs/effects.md says, and hold no idempotenc
   CHECK(key.leases().history_name(ScopeId{1}, secret) != common + ":history");
 }
 
-TEST_CASE("Redis: the user of docs/effects.md may run every script, on pawl's keys alone") {
+TEST_CASE(
+    "Redis: the user of docs/external-calls-redis.md may run every script, on pawl's keys alone") {
   RedisServer server;
   REQUIRE(server.text(documented_user()) == "OK");
   auto settings = server.settings();

@@ -1,4 +1,5 @@
-// What docs/effects.md says of the lock in Redis that is often written by hand, beside a lease.
+// The common lock in Redis, compared with a lease: docs/external-calls.md, "Comparison with a Redis
+// lock".
 #include <signal.h>
 
 #include "charging_world.hpp"

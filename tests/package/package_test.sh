@@ -72,7 +72,7 @@ block service.cpp >"$work/outside/service.cpp"
     printf '#include <optional>\n#include <pawl/pawl.hpp>\n#include <pqxx/pqxx>\n#include <span>\n#include <vector>\n'
     printf 'pawl::Response pay(pqxx::dbtransaction& tx, const pawl::Message& message);\n'
     printf 'void answer_with(pawl::App& app) {\n'
-    block batch_response.cpp docs/responses.md
+    block batch_response.cpp docs/stored-responses.md
     printf '}\n'
 } >"$work/outside/batch_response.cpp"
 {
@@ -84,7 +84,7 @@ block service.cpp >"$work/outside/service.cpp"
 } >"$work/outside/around.cpp"
 {
     printf '#include <optional>\n#include <stop_token>\n#include <string>\n#include <string_view>\n'
-    block leased.cpp docs/effects.md
+    block leased.cpp docs/external-calls.md
 } >"$work/outside/leased.cpp"
 cp -- "$root/tests/package/fixtures.cpp" "$work/outside/"
 # Each public header has an example at its head.

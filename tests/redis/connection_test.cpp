@@ -92,7 +92,7 @@ TEST_CASE("who may not in is told what to set, and no password is shown") {
   CHECK_FALSE(refusal(settings).has_value());
 }
 
-TEST_CASE("the user of docs/effects.md may connect, and nothing else") {
+TEST_CASE("the user of docs/external-calls-redis.md may connect, and nothing else") {
   const RedisServer server;
   CHECK(server.text(documented_user()) == "OK");
   auto settings = server.settings();
@@ -102,7 +102,8 @@ TEST_CASE("the user of docs/effects.md may connect, and nothing else") {
   const auto error = redis_error([&] { return connection.run({"CONFIG", "GET", "maxmemory"}); });
   REQUIRE(error.has_value());
   CHECK(error->code() == "NOPERM");
-  CHECK_THAT(error->what(), ContainsSubstring("the rights that docs/effects.md lists"));
+  CHECK_THAT(error->what(),
+             ContainsSubstring("the privileges that docs/external-calls-redis.md lists"));
   CHECK(connection.alive());
 }
 

@@ -38,10 +38,10 @@ struct RedisLeaseAnswer {
   std::chrono::milliseconds wait{};  ///< kPending: for how long yet, if it is not extended
 };
 
-/// Leases of idempotency keys in Redis (docs/effects.md). Its clock counts. What is said here is
-/// never later than what PostgreSQL has committed, and may be missing: PostgreSQL's key decides.
-/// Holds names and scripts only; one instance serves all threads. All of it throws redis::Error,
-/// and everything may be repeated after one.
+/// Leases of idempotency keys in Redis (docs/external-calls-redis.md). Its clock counts. What is
+/// said here is never later than what PostgreSQL has committed, and may be missing: PostgreSQL's
+/// key decides. Holds names and scripts only; one instance serves all threads. All of it throws
+/// redis::Error, and everything may be repeated after one.
 class RedisLeaseScripts {
  public:
   /// `prefix`: of all keys. `database`: tells PostgreSQL databases apart that share a Redis.

@@ -16,8 +16,8 @@
 
 namespace pawl::ledger {
 
-/// Leases in Redis (docs/effects.md). Keys and outcomes are PostgreSQL's: it is asked behind the
-/// lease and before the call, and told of by Redis only what it has committed.
+/// Leases in Redis (docs/external-calls-redis.md). Keys and outcomes are PostgreSQL's: it is asked
+/// behind the lease and before the call, and told of by Redis only what it has committed.
 class RedisLeases final : public KeyLeases {
  public:
   struct Settings {

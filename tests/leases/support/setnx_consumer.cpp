@@ -1,5 +1,5 @@
 // The pattern that is often written by hand: a lock in Redis with a time (SET NX EX), the call, and
-// "completed" in its place. One message; what it is compared with stands in docs/effects.md.
+// "completed" in its place. One message; docs/external-calls.md compares it with a lease.
 //
 // setnx_consumer REDIS API_PORT KEY SECONDS [freeze]: freeze: the process stands still (SIGSTOP)
 // once it has the lock.

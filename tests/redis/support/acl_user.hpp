@@ -9,10 +9,10 @@
 
 namespace pawl::test {
 
-/// The line of docs/effects.md that makes the ACL user "pawl" with the password "secret", as a
-/// command.
+/// The line of docs/external-calls-redis.md that creates the ACL user "pawl" with the password
+/// "secret", as a command.
 inline redis::Command documented_user() {
-  std::ifstream file(std::string(PAWL_SOURCE_DIR) + "/docs/effects.md");
+  std::ifstream file(std::string(PAWL_SOURCE_DIR) + "/docs/external-calls-redis.md");
   for (std::string line; std::getline(file, line);) {
     if (!line.starts_with("user pawl "))
       continue;
@@ -22,7 +22,7 @@ inline redis::Command documented_user() {
       command.push_back(word);
     return command;
   }
-  throw std::runtime_error("docs/effects.md has no line for an ACL user");
+  throw std::runtime_error("docs/external-calls-redis.md has no line for an ACL user");
 }
 
 }  // namespace pawl::test
