@@ -248,6 +248,7 @@ chroot --userspec=pawl:pawl "$work/system" env -i PATH=/usr/bin:/bin pawl run --
 pid=$!
 some_are_there() { (($(query 'SELECT count(*) FROM ledger') > 3000)); }
 wait_until 60 some_are_there || fail "waited in vain for payments"
+quietly inside sh -ec "$("$root/tests/docs/blocks" "$root/docs/upgrade.md" unpack | sed "s|pawl_NEWER.deb|$(package_file next pawl)|")"
 quietly inside apt-get install --yes --no-install-recommends "$(package_file next pawl)"
 kill -s HUP "$pid"
 # The version that a program says is the project's; the file that runs is the package's.
@@ -278,7 +279,7 @@ wait_until 120 is_booted || { tail -n 20 "$work/boot.log" >&2; fail "the system 
 show() { booted systemctl show --property "$1" --value pawl@payments; } # PROPERTY
 runs() { [[ $(show ActiveState) == active && $(show MainPID) != 0 ]]; }
 service_log() { booted journalctl --unit pawl@payments --no-pager --output cat "$@"; }
-quietly booted systemctl start pawl@payments
+quietly booted sh -ec "$("$root/tests/docs/blocks" "$root/docs/deploy.md" systemd)"
 produce 41000
 wanted=41000
 wait_until 120 all_are_there || fail "waited in vain for the payments under systemd: $(service_log --lines 20)"
@@ -314,6 +315,7 @@ wait_until 120 is_replaced || {
 
 quietly booted systemctl stop pawl@payments
 require "the service after a stop" 'inactive success 0' "$(show ActiveState) $(show Result) $(show ExecMainStatus)"
+quietly booted systemctl disable pawl@payments
 rm -r -- "$work/system/etc/systemd/system/pawl@.service.d"
 kill -s TERM "$machine"
 wait "$machine" || fail "the system did not end: $(tail -n 5 "$work/boot.log")"
@@ -324,13 +326,11 @@ mount -t proc proc "$work/system/proc"
 
 quietly inside apt-get install --yes --no-install-recommends "$(package_file next libpawl-dev)" g++ cmake ninja-build pkg-config
 mkdir "$work/system/srv/outside"
-"$root/tests/docs/blocks" "$root/docs/cpp.md" main.cpp >"$work/system/srv/outside/main.cpp"
-"$root/tests/docs/blocks" "$root/docs/cpp.md" CMakeLists.txt >"$work/system/srv/outside/CMakeLists.txt"
-# shellcheck disable=SC2016  # for the shell inside
-quietly inside sh -ec 'cd /srv/outside
-    cmake -G Ninja -B build . && cmake --build build && ./build/payments version
-    g++ -std=c++20 main.cpp -o shared $(pkg-config --cflags --libs pawl) -lpq
-    ldd shared | grep -q libpawl.so && ./shared version'
+for name in main.cpp CMakeLists.txt cmake.sh pkg-config.sh; do
+    "$root/tests/docs/blocks" "$root/docs/cpp.md" "$name" >"$work/system/srv/outside/$name"
+done
+quietly inside CMAKE_GENERATOR=Ninja sh -ec 'cd /srv/outside && . ./cmake.sh && ./build/payments version'
+quietly inside sh -ec 'cd /srv/outside && . ./pkg-config.sh && ldd payments | grep -q libpawl.so && ./payments version'
 
 # ---- gone ----------------------------------------------------------------------------------------
 
