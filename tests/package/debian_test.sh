@@ -286,7 +286,7 @@ wait_until 120 all_are_there || fail "waited in vain for the payments under syst
 
 main=$(show MainPID)
 quietly booted systemctl reload pawl@payments
-begun_twice() { (($(service_log | grep -c 'group payments consumes') == 2)); }
+begun_twice() { (($(service_log | grep -c 'consumer_started') == 2)); }
 wait_until 60 begun_twice || fail "waited in vain for the reload: $(service_log --lines 20)"
 wait_until 60 runs || fail "the service does not run after a reload"
 require "the process after a reload" "$main" "$(show MainPID)"
