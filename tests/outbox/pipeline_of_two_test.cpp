@@ -1,5 +1,5 @@
-// The example of docs/outbox.md, "Exactly once from end to end", as it stands there: two pawls with
-// a database each and Kafka between them, of which something is killed all the time.
+// The example of docs/recipes-outbox.md, "Exactly once from end to end": two pawls with a database
+// each and Kafka between them, while processes and servers are killed.
 #include <fmt/format.h>
 
 #include <array>
@@ -32,9 +32,10 @@ std::filesystem::path root() {
   return scripts_folder().parent_path();
 }
 
-/// A block of docs/outbox.md.
+/// A block of docs/recipes-outbox.md.
 std::string documented(const std::string& name) {
-  return run_script(root() / "tests/docs/blocks", {(root() / "docs/outbox.md").string(), name});
+  return run_script(root() / "tests/docs/blocks",
+                    {(root() / "docs/recipes-outbox.md").string(), name});
 }
 
 /// The two pawls of the document, their databases, and the books that the test keeps itself.

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Installs the Debian packages into a fresh system, runs a service from them, upgrades it under load, boots that system and
-# runs the service under its systemd, removes and purges it. As root; needs debootstrap, systemd-nspawn and the network.
+# Installs the Debian packages into a fresh system, does what the tutorial tells, runs a service from them, upgrades it under
+# load, boots that system and runs the service under its systemd, removes and purges it. As root; needs debootstrap,
+# systemd-nspawn and the network.
 # Not part of ctest: it takes minutes, for another release than this machine's a quarter of an hour.
 #   tests/package/debian_test.sh [bookworm|trixie]
 # For this machine's release it takes the packages in build/packages, or makes them; for another one it builds them in a
@@ -174,17 +175,57 @@ if grep -rlF -- "$root" "$work/system/usr/bin/pawl" >/dev/null; then
     fail "the program names the folder that it was built in"
 fi
 
-# ---- a service, which is upgraded under load -----------------------------------------------------
+# ---- the tutorial --------------------------------------------------------------------------------
 
 unset DATABASE_URL PGDATABASE PGPASSWORD PGSERVICE PGOPTIONS
 mkdir "$work/services"
 chmod 755 "$work/services"
-url=$("$root/scripts/services" postgres start "$work/services/postgres")
-bootstrap=$("$root/scripts/services" kafka start "$work/services/kafka")
-port=${url##*:}
-port=${port%%/*}
-database=postgresql://postgres@127.0.0.1:$port/payments
+start_servers() { # FOLDER; sets port, database and bootstrap
+    local url
+    mkdir "$1"
+    chmod 755 "$1"
+    url=$("$root/scripts/services" postgres start "$1/postgres")
+    bootstrap=$("$root/scripts/services" kafka start "$1/kafka")
+    port=${url##*:}
+    port=${port%%/*}
+    database=postgresql://postgres@127.0.0.1:$port/payments
+}
 query() { psql -XAtq -v ON_ERROR_STOP=1 -d "$database" -c "$1"; }
+
+start_servers "$work/services/tutorial"
+for topic in payments receipts orders; do
+    quietly "$root/scripts/services" kafka create-topic "$work/services/tutorial/kafka" "$topic" 1
+done
+free_port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+tutorial=$work/system/srv/tutorial
+example=$work/system/usr/share/doc/pawl/examples/payments.toml
+mkdir "$tutorial"
+# The page names the default addresses. localhost may be unknown in a minimal system.
+to_these_servers() {
+    sed -e "s/127\.0\.0\.1:9092/$bootstrap/g" -e 's|//localhost/|//127.0.0.1/|g' -e "s/\b8000\b/$free_port/g" -e 's/^sudo //'
+}
+for name in install run receipts.py receipts.toml; do
+    "$root/tests/docs/blocks" "$root/docs/tutorial.md" "$name" | to_these_servers >"$tutorial/$name"
+done
+cp -- "$example" "$work/payments.toml"
+to_these_servers <"$work/payments.toml" >"$example"
+started=$SECONDS
+quietly inside sh -ec 'cd /srv/now && sh -ex ../tutorial/install'
+quietly inside PGPORT="$port" PGUSER=postgres bash -ec 'cd /srv/tutorial && bash -o pipefail -ex run </dev/null'
+say "the commands of the tutorial take $((SECONDS - started)) s"
+require "balances after the tutorial" 'alice 10, bob 20000, carol 25, dave 40' \
+    "$(query "SELECT string_agg(id || ' ' || balance, ', ' ORDER BY id) FROM accounts")"
+require "payments after the tutorial" '20003|20003' "$(query 'SELECT count(*), count(DISTINCT event_id) FROM ledger')"
+require "duplicates in the tutorial" 2 "$(query 'SELECT sum(duplicate_count) FROM pawl.processed_kafka_offsets')"
+require "dead letters after the tutorial" replayed "$(query 'SELECT status FROM pawl.dead_letters')"
+require "calls in the tutorial" 1 "$(grep -c '^key [0-9a-f]\{64\} {"account":"alice","amount":10}$' "$tutorial/receipts.log")"
+require "orders after the tutorial" 'o-1|alice|19.90' "$(query 'SELECT event_id, customer, total FROM orders')"
+cp -- "$work/payments.toml" "$example"
+"$root/scripts/services" stop-all "$work/services/tutorial"
+
+# ---- a service, which is upgraded under load -----------------------------------------------------
+
+start_servers "$work/services/service"
 quietly createdb -h 127.0.0.1 -p "$port" -U postgres payments
 sed -e "s/127.0.0.1:9092/$bootstrap/" -e "s|^url = .*|url = \"$database\"|" \
     "$work/system/usr/share/doc/pawl/examples/payments.toml" >"$work/system/etc/pawl/payments.toml"
@@ -207,6 +248,7 @@ chroot --userspec=pawl:pawl "$work/system" env -i PATH=/usr/bin:/bin pawl run --
 pid=$!
 some_are_there() { (($(query 'SELECT count(*) FROM ledger') > 3000)); }
 wait_until 60 some_are_there || fail "waited in vain for payments"
+quietly inside sh -ec "$("$root/tests/docs/blocks" "$root/docs/upgrade.md" unpack | sed "s|pawl_NEWER.deb|$(package_file next pawl)|")"
 quietly inside apt-get install --yes --no-install-recommends "$(package_file next pawl)"
 kill -s HUP "$pid"
 # The version that a program says is the project's; the file that runs is the package's.
@@ -237,7 +279,7 @@ wait_until 120 is_booted || { tail -n 20 "$work/boot.log" >&2; fail "the system 
 show() { booted systemctl show --property "$1" --value pawl@payments; } # PROPERTY
 runs() { [[ $(show ActiveState) == active && $(show MainPID) != 0 ]]; }
 service_log() { booted journalctl --unit pawl@payments --no-pager --output cat "$@"; }
-quietly booted systemctl start pawl@payments
+quietly booted sh -ec "$("$root/tests/docs/blocks" "$root/docs/deploy.md" systemd)"
 produce 41000
 wanted=41000
 wait_until 120 all_are_there || fail "waited in vain for the payments under systemd: $(service_log --lines 20)"
@@ -273,6 +315,7 @@ wait_until 120 is_replaced || {
 
 quietly booted systemctl stop pawl@payments
 require "the service after a stop" 'inactive success 0' "$(show ActiveState) $(show Result) $(show ExecMainStatus)"
+quietly booted systemctl disable pawl@payments
 rm -r -- "$work/system/etc/systemd/system/pawl@.service.d"
 kill -s TERM "$machine"
 wait "$machine" || fail "the system did not end: $(tail -n 5 "$work/boot.log")"
@@ -283,13 +326,11 @@ mount -t proc proc "$work/system/proc"
 
 quietly inside apt-get install --yes --no-install-recommends "$(package_file next libpawl-dev)" g++ cmake ninja-build pkg-config
 mkdir "$work/system/srv/outside"
-"$root/tests/docs/blocks" "$root/docs/cpp.md" main.cpp >"$work/system/srv/outside/main.cpp"
-"$root/tests/docs/blocks" "$root/docs/cpp.md" CMakeLists.txt >"$work/system/srv/outside/CMakeLists.txt"
-# shellcheck disable=SC2016  # for the shell inside
-quietly inside sh -ec 'cd /srv/outside
-    cmake -G Ninja -B build . && cmake --build build && ./build/payments version
-    g++ -std=c++20 main.cpp -o shared $(pkg-config --cflags --libs pawl) -lpq
-    ldd shared | grep -q libpawl.so && ./shared version'
+for name in main.cpp CMakeLists.txt cmake.sh pkg-config.sh; do
+    "$root/tests/docs/blocks" "$root/docs/cpp.md" "$name" >"$work/system/srv/outside/$name"
+done
+quietly inside CMAKE_GENERATOR=Ninja sh -ec 'cd /srv/outside && . ./cmake.sh && ./build/payments version'
+quietly inside sh -ec 'cd /srv/outside && . ./pkg-config.sh && ldd payments | grep -q libpawl.so && ./payments version'
 
 # ---- gone ----------------------------------------------------------------------------------------
 

@@ -61,6 +61,7 @@ mkdir -- "$work/outside"
 block main.cpp >"$work/outside/main.cpp"
 block CMakeLists.txt >"$work/outside/CMakeLists.txt"
 block service.cpp >"$work/outside/service.cpp"
+block readme.cpp README.md >"$work/outside/readme.cpp"
 {
     printf '#include <cstdint>\n#include <pawl/pawl.hpp>\n#include <pqxx/pqxx>\n#include <span>\n#include <string>\n'
     printf 'struct Payment {\n  std::string account;\n  std::int64_t amount;\n'
@@ -95,7 +96,7 @@ done
 cat >>"$work/outside/CMakeLists.txt" <<'CMAKE'
 
 # What other pages show, and fixtures for tests, with the installed scripts.
-add_library(shown OBJECT around.cpp batch.cpp batch_response.cpp leased.cpp service.cpp)
+add_library(shown OBJECT around.cpp batch.cpp batch_response.cpp leased.cpp readme.cpp service.cpp)
 target_compile_features(shown PRIVATE cxx_std_20)
 target_link_libraries(shown PRIVATE pawl::pawl)
 add_executable(fixtures fixtures.cpp)
