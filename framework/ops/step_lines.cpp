@@ -148,4 +148,15 @@ bool is_limited(const Event& event) {
   }
 }
 
+Incident incident_of(const Event& event) {
+  Incident incident{event_row(event).code, std::string(event.topic), std::string(event.handler),
+                    std::string(event.sqlstate)};
+  if (!incident.sqlstate.empty())
+    return incident;
+  const bool of_kafka_client = event.warning == Warning::kKafkaErrorReported ||
+                               event.warning == Warning::kKafkaClientWarning;
+  incident.text = of_kafka_client ? without_counts(event.detail) : std::string(event.detail);
+  return incident;
+}
+
 }  // namespace pawl::ops

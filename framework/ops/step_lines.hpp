@@ -4,6 +4,7 @@
 #include <string>
 
 #include "ops/log_line.hpp"
+#include "ops/repeat_limiter.hpp"
 #include "pawl/observer.hpp"
 #include "pawl/options.hpp"
 
@@ -21,5 +22,9 @@ namespace pawl::ops {
 
 /// Whether such lines may come many times in a minute, and are counted then (RepeatLimiter).
 [[nodiscard]] bool is_limited(const Event& event);
+
+/// What such a line reports: partition and attempt do not matter, and without a SQLSTATE the text
+/// does.
+[[nodiscard]] Incident incident_of(const Event& event);
 
 }  // namespace pawl::ops
