@@ -139,9 +139,9 @@ TopicEntries::Chosen TopicEntries::choose(const std::vector<std::string>& existi
 std::string ambiguous_topic_text(const std::string& topic,
                                  const std::vector<std::string>& patterns) {
   return fmt::format(
-      "topic {} matches several patterns ({}), so no handler processes it. Name it in the topics "
-      "of "
-      "its handler, or let only one pattern match it",
+      "topic {} is meant by more than one pattern ({}), so nobody handles it: name it in the "
+      "topics "
+      "of the handler that is to have it, or let only one pattern mean it",
       topic, fmt::join(patterns, ", "));
 }
 

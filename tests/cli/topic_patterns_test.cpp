@@ -163,17 +163,16 @@ TEST_CASE("a topic that two patterns mean is refused and told, and the others go
   site.send(alone, "alone");
   site.send(both, "both");
   const auto process = site.start();
-  process->wait_for_output("topic " + both + " matches several patterns", kDeadline);
+  process->wait_for_output("topic " + both + " is meant by more than one pattern", kDeadline);
   site.wait_for("alone", "pattern 3");
   CHECK(site.taken("both") == "none");
   const auto check = site.run({"check"});
   CHECK(check.code != 0);
-  CHECK_THAT(check.out + check.err,
-             ContainsSubstring("topic " + both + " matches several patterns"));
+  CHECK_THAT(check.out + check.err, ContainsSubstring("topic " + both + " is meant by more than"));
   const auto status = nlohmann::json::parse(site.run({"status", "--json"}).out);
   CHECK_THAT(status["ambiguous_topics"].dump(), ContainsSubstring(both));
   CHECK(status["refused_topics"].empty());
-  CHECK_THAT(site.run({"status"}).out, ContainsSubstring("matches several patterns") &&
+  CHECK_THAT(site.run({"status"}).out, ContainsSubstring("is meant by more than one pattern") &&
                                            !ContainsSubstring("Grant this user"));
   Patterns::end(*process);
 

@@ -89,7 +89,8 @@ TEST_CASE("a topic belongs to its name, else to the only pattern that means it")
   CHECK(chosen.topics == std::vector<std::string>{"orders.eu", "plain", "orders.ap", "payments"});
   REQUIRE(chosen.ambiguous.size() == 1);
   CHECK(ambiguous_topic_text("orders.us", chosen.ambiguous.at("orders.us"))
-            .starts_with("topic orders.us matches several patterns (^orders\\., ^orders\\.u)"));
+            .starts_with(
+                "topic orders.us is meant by more than one pattern (^orders\\., ^orders\\.u)"));
 }
 
 TEST_CASE("no pattern means an internal topic, but a name does") {
