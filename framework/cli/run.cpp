@@ -43,7 +43,7 @@ std::string line_of(const std::vector<PartitionSnapshot>& partitions) {
   const auto paused = count([](const PartitionSnapshot& p) { return p.paused; });
   auto line = fmt::format("{} partitions", partitions.size());
   if (halted > 0)
-    line += fmt::format(", {} HALTED", halted);
+    line += fmt::format(", {} halted", halted);
   if (paused > 0)
     line += fmt::format(", {} paused", paused);
   return line;

@@ -58,7 +58,7 @@ struct Failure {
   [[nodiscard]] const std::string& way() const { return sqlstate.empty() ? reason : sqlstate; }
 };
 
-/// Whose fault it is, in a word, as Event::failure_class has it: a dead_reason where it is the
+/// Whose fault it is, in a word, as Event::reason has it: a dead_reason where it is the
 /// message's, else "contention", "program" and so on. A view of static text, or into `failure`.
 [[nodiscard]] std::string_view class_of(const Failure& failure);
 

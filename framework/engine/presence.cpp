@@ -54,8 +54,9 @@ void Presence::look(postgres::Session& session) {
       Event event{Step::kHandlersDiffer};
       event.topic = other.topic;
       const auto text = fmt::format(
-          "process {} of this group handles {} in another way than this process {} ({}). During a "
-          "deployment this is normal. Otherwise give both the same configuration and program",
+          "process {} of this group handles {} in another way than this process {} (other {}). "
+          "During a deployment this is normal. Otherwise give both the same configuration and "
+          "program",
           other.owner, other.topic, owner_, ledger::difference(mine->second, other.fingerprint));
       event.detail = text;
       observers_.emit(event);

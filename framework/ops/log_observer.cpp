@@ -103,18 +103,6 @@ const char* meaning(RunResult result) {
   return "";
 }
 
-/// Librdkafka's own texts differ each time in what does not matter.
-Incident incident_of(const Event& event, const LogLine& line) {
-  Incident incident{line.event, std::string(event.topic), std::string(event.handler),
-                    std::string(event.sqlstate)};
-  if (!incident.sqlstate.empty())
-    return incident;
-  const bool of_client = event.warning == Warning::kKafkaErrorReported ||
-                         event.warning == Warning::kKafkaClientWarning;
-  incident.text = of_client ? without_counts(event.detail) : std::string(event.detail);
-  return incident;
-}
-
 }  // namespace
 
 LogObserver::LogObserver(const Options& options)
@@ -269,7 +257,7 @@ void LogObserver::handle(const Event& event) {
 
 void LogObserver::write_limited(const Event& event, LogLine line) {
   if (line.level >= spdlog::level::warn && is_limited(event) &&
-      !repeats_.admit(incident_of(event, line), Clock::now()))
+      !repeats_.admit(incident_of(event), Clock::now()))
     return;
   log_.write(std::move(line));
 }

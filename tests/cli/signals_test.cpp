@@ -107,7 +107,7 @@ TEST_CASE("a stop while Kafka is away ends with 0 when nothing is in hand") {
   CHECK(child->wait(kDeadline) == ExitStatus{.code = 0, .signal = {}});
   CHECK(site.sql("SELECT released FROM pawl.processed_kafka_offsets") == "t");
   if (hangs)
-    CHECK_THAT(child->output(), ContainsSubstring("all that was in hand is stored"));
+    CHECK_THAT(child->output(), ContainsSubstring("All in-flight messages are stored"));
 }
 
 TEST_CASE("a consumer that waits for servers that are down stops on a signal") {
@@ -119,7 +119,7 @@ TEST_CASE("a consumer that waits for servers that are down stops on a signal") {
     site.bootstrap = "127.0.0.1:9";
   }
   const auto child = site.start();
-  child->wait_for_output("waiting for", kDeadline);
+  child->wait_for_output("Waiting for", kDeadline);
   child->kill(SIGTERM);
   CHECK(child->wait(kDeadline) == ExitStatus{.code = 0, .signal = {}});
 }

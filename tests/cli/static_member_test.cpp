@@ -48,7 +48,7 @@ TEST_CASE("a topic that a reload adds is consumed by a static member") {
   child.kill(SIGHUP);
   child.wait_for_output("gets its earlier assignment", kDeadline);
   CHECK_THAT(child.output(),
-             ContainsSubstring(fmt::format("Kafka assigned {} [0] to no process", added)));
+             ContainsSubstring(fmt::format("Kafka assigned {}[0] to no process", added)));
   const auto first = site.topic;
   site.topic = added;
   site.pay(0, "second", "a", "1");

@@ -59,7 +59,7 @@ bool is_sentence(std::string_view text) {
 
 TEST_CASE("docs/runbook/warnings.md has what to do for each warning") {
   CHECK(warning_codes().size() == static_cast<std::size_t>(Warning::kSequenceBehind) + 1);
-  CHECK(documented("warnings.md", "code") == warning_codes());
+  CHECK(documented("warnings.md", "Code") == warning_codes());
 }
 
 TEST_CASE("docs/runbook/events.md has each event of level warn and error, and no other") {
@@ -72,7 +72,7 @@ TEST_CASE("docs/runbook/events.md has each event of level warn and error, and no
   }
   CHECK(loud.contains("outbox_message_rejected"));
   loud.insert("consumer_stopped");  // if messages were not finished
-  CHECK(documented("events.md", "event") == loud);
+  CHECK(documented("events.md", "Event") == loud);
 }
 
 TEST_CASE("each event has one row, whose code is a thing and what happened to it") {

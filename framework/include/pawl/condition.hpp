@@ -31,7 +31,7 @@ struct Condition {
   };
 
   Kind kind{};
-  /// The endpoint ("https://api.example:8443"), or the partition ("payments [7]").
+  /// The endpoint ("https://api.example:8443"), or the partition ("payments[7]").
   std::string what = {};
   std::string topic = {};       ///< of kPartitionBlocked; otherwise empty
   std::int32_t partition = -1;  ///< of kPartitionBlocked; otherwise -1
