@@ -371,9 +371,9 @@ TEST_CASE("keys are looked up only for who may act") {
   CHECK_THAT(keys_html(frame(false), keys),
              !ContainsSubstring("A-SCOPE") && !ContainsSubstring("id=77") &&
                  !ContainsSubstring("<form class=\"filter\"") && ContainsSubstring("sign in</a>"));
-  CHECK_THAT(keys_html(frame(true), keys),
-             ContainsSubstring("A-SCOPE") && ContainsSubstring("id=77") &&
-                 ContainsSubstring("HALTED-TOPIC[3]</a> offset 341"));
+  CHECK_THAT(keys_html(frame(true), keys), ContainsSubstring("A-SCOPE") &&
+                                               ContainsSubstring("id=77") &&
+                                               ContainsSubstring("HALTED-TOPIC[3]</a> offset 341"));
   for (const std::string name : {"record_key", "idempotency_key"}) {
     CAPTURE(name);
     std::string problem;
@@ -482,6 +482,15 @@ TEST_CASE("what is searched of dead letters") {
                      {"after_offset", "2"},
                      {"after_id", "3"}})
             ->offset == 2);
+}
+
+TEST_CASE("the history shows the next offset before and after a change") {
+  const std::vector<pawl::ledger::HistoryRow> rows{
+      {1, {"orders", 3}, "", "offsets set", 40, 16, "", "role"},
+      {2, {"orders", 3}, "", "first assignment", std::nullopt, -1, "", "role"}};
+  const auto html = history_html(frame(true), {rows, false});
+  CHECK_THAT(html, ContainsSubstring(">41<") && ContainsSubstring(">17<") &&
+                       ContainsSubstring(">0<") && !ContainsSubstring(">40<"));
 }
 
 TEST_CASE("the history names who acted, and by what") {
