@@ -388,12 +388,12 @@ int check(const Options& options, const Registry& registry, bool probe) {
 }  // namespace
 
 void add_check(Command& parser, Commands& commands) {
-  auto* command = parser.add_subcommand(
-      "check", "Look at the configuration, the database and Kafka; change nothing");
+  auto* command =
+      parser.add_subcommand("check", "Validate the configuration, database, and Kafka (read-only)");
   const auto config = add_config_arguments(*command);
   const auto probe = std::make_shared<bool>(false);
   command->add_flag("--probe", *probe,
-                    "Also connect to the hosts that http handlers call; nothing is requested");
+                    "Also connect to the hosts that http handlers call, without a request");
   commands.set_action(command, [&commands, config, probe] {
     try {
       return check(config->load_to_relay(), commands.program().registry, *probe);

@@ -399,42 +399,44 @@ int change_offsets(const Options& options, const PartitionArguments& partitions,
 }
 
 void add_common(Command& command, Arguments& arguments) {
-  command.add_option("--because", arguments.reason, "Why; kept in the history")->reason();
-  command.add_old_name("--reason", arguments.reason);
-  command.add_flag("--dry-run", arguments.dry_run, "Only show what would happen");
+  command.add_option("--because", arguments.reason, "Reason, stored in the history")->reason();
+  command.add_flag("--dry-run", arguments.dry_run, "Show the effect without changing anything");
   command.add_flag("--force", arguments.force,
-                   "Accept a position outside of Kafka's log or before the keys that are left, or "
-                   "Kafka being away");
+                   "Accept an offset outside of the log, or older than the stored keys, or without "
+                   "Kafka");
 }
 
 }  // namespace
 
 void add_offsets(Command& parser, Commands& commands) {
-  auto* offsets = parser.add_subcommand("offsets", "Show or change where partitions stand");
+  auto* offsets = parser.add_subcommand("offsets", "Show or change stored offsets");
   add_offsets_show(*offsets, commands);
   add_offsets_set(*offsets, commands);
   add_offsets_reset(*offsets, commands);
 }
 
 void add_offsets_set(Command& offsets, Commands& commands) {
-  auto* command = offsets.add_subcommand("set", "State where partitions go on; live");
+  auto* command =
+      offsets.add_subcommand("set", "Set the next offset of partitions; no restart is required");
   const auto config = add_config_arguments(*command);
   const auto partitions = add_partition_arguments(*command, true);
   const auto arguments = std::make_shared<Arguments>();
   arguments->action = "offsets set";
   auto* to = command->add_option("--to", arguments->to,
-                                 "The next offset to process, or earliest, latest, committed");
+                                 "Next offset to process, or earliest, latest, committed");
   to->type_name("OFFSET");
   command
       ->add_option("--to-timestamp", arguments->to_timestamp,
-                   "The first record at or after a time, e.g. 2026-01-31T00:00:00Z")
+                   "First record at or after this time: 2026-01-31T00:00:00Z")
       ->excludes(to)
-      ->type_name("TIME");
+      ->type_name("TIMESTAMP");
   add_common(*command, *arguments);
   commands.set_action(command, [config, partitions, arguments] {
     partitions->require_choice();
     if (arguments->to.empty() && arguments->to_timestamp.empty()) {
-      throw BadCall("say where to: --to OFFSET|earliest|latest|committed, or --to-timestamp TIME");
+      throw BadCall(
+          "an offset is required: --to OFFSET, earliest, latest, or committed, or --to-timestamp "
+          "TIMESTAMP");
     }
     auto target = arguments->to.empty() ? OffsetTarget::parse_time(arguments->to_timestamp)
                                         : OffsetTarget::parse(arguments->to);
@@ -444,19 +446,19 @@ void add_offsets_set(Command& offsets, Commands& commands) {
 
 void add_offsets_reset(Command& offsets, Commands& commands) {
   auto* command =
-      offsets.add_subcommand("reset", "Put a topic back to where a new consumer would start; live");
+      offsets.add_subcommand("reset", "Set a topic to its initial offset; no restart is required");
   const auto config = add_config_arguments(*command);
   const auto partitions = add_partition_arguments(*command, true);
   const auto arguments = std::make_shared<Arguments>();
   arguments->action = "offsets reset";
   auto* to = command->add_option("--to", arguments->to,
-                                 "Instead of kafka.start: committed, earliest or latest");
-  to->one_of({"committed", "earliest", "latest"}, Argument::Help::kLists)->type_name("START");
+                                 "committed, earliest, or latest (default: kafka.start)");
+  to->one_of({"committed", "earliest", "latest"})->type_name("START");
   command
       ->add_option("--to-timestamp", arguments->to_timestamp,
-                   "Instead of kafka.start: the first record at or after a time")
+                   "First record at or after this time: 2026-01-31T00:00:00Z")
       ->excludes(to)
-      ->type_name("TIME");
+      ->type_name("TIMESTAMP");
   add_common(*command, *arguments);
   commands.set_action(command, [config, partitions, arguments] {
     if (!partitions->partition)
@@ -470,8 +472,8 @@ void add_offsets_reset(Command& offsets, Commands& commands) {
       target = OffsetTarget::parse_time(arguments->to_timestamp);
     if (!target) {
       throw BadCall(
-          "kafka.start is \"halt\", which is no position; say where to: --to "
-          "committed|earliest|latest, or --to-timestamp TIME");
+          "kafka.start = \"halt\" is not an offset. Use --to committed, earliest, or latest, or "
+          "--to-timestamp TIMESTAMP");
     }
     return change_offsets(options, *partitions, *arguments, *target);
   });

@@ -120,11 +120,11 @@ int show(const Options& options, const Arguments& arguments) {
 
 void add_offsets_show(Command& offsets, Commands& commands) {
   auto* command = offsets.add_subcommand(
-      "show", "Stored offsets beside the ends of the logs: state, lag, owner");
+      "show", "Show stored offsets, end offsets, lag, state, and owner of each partition");
   const auto config = add_config_arguments(*command);
   const auto arguments = std::make_shared<Arguments>();
-  command->add_option("--topic", arguments->topic, "Only this topic")->type_name("TOPIC");
-  command->add_flag("--json", arguments->json, "For machines");
+  command->add_option("-t,--topic", arguments->topic, "Only this topic")->type_name("TOPIC");
+  command->add_json_flag(arguments->json);
   commands.set_action(command, [config, arguments] { return show(config->load(), *arguments); });
 }
 

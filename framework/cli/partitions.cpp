@@ -68,8 +68,7 @@ void add_state_command(Command& parent, Commands& commands, const std::string& n
   const auto config = add_config_arguments(*command);
   const auto partitions = add_partition_arguments(*command, true);
   const auto reason = std::make_shared<std::string>();
-  command->add_option("--because", *reason, "Why; kept in the history")->reason();
-  command->add_old_name("--reason", *reason);
+  command->add_option("--because", *reason, "Reason, stored in the history")->reason();
   commands.set_action(command, [config, partitions, reason, state] {
     partitions->require_choice();
     return set_state(config->load(), *partitions, state, *reason);
@@ -80,28 +79,27 @@ void add_state_command(Command& parent, Commands& commands, const std::string& n
 
 void add_partitions(Command& parser, Commands& commands) {
   auto* partitions =
-      parser.add_subcommand("partitions", "Pause, resume, look at or skip a message; live");
-  add_state_command(*partitions, commands, "pause", "Stop processing until resumed",
+      parser.add_subcommand("partitions", "Pause or resume partitions; inspect or skip a message");
+  add_state_command(*partitions, commands, "pause",
+                    "Pause partitions until they are resumed; no restart is required",
                     PartitionState::kPaused);
-  add_state_command(*partitions, commands, "resume", "Go on after a pause or a halt",
+  add_state_command(*partitions, commands, "resume", "Resume paused or halted partitions",
                     PartitionState::kRunning);
 
   auto* command = partitions->add_subcommand(
-      "skip", "Leave out the message that comes next; it is kept in skipped_messages");
+      "skip", "Skip the next message of a partition; it is stored in skipped_messages");
   const auto config = add_config_arguments(*command);
   const auto chosen = add_partition_arguments(*command, false);
   const auto offset = std::make_shared<std::int64_t>(-1);
   const auto reason = std::make_shared<std::string>();
-  command->add_option("--offset", *offset, "Its offset, as the halt names it")
+  command->add_option("--offset", *offset, "Offset of the message, as in the halt")
       ->required()
       ->not_negative()
       ->type_name("N");
-  command->add_old_name("--reason", *reason);
-  command->add_option("--because", *reason, "Why (required); stored with the message")->reason();
+  command->add_option("--because", *reason, "Reason, stored with the message")
+      ->required()
+      ->reason();
   commands.set_action(command, [config, chosen, offset, reason] {
-    // Not by required(), which would refuse the old name.
-    if (reason->empty())
-      throw BadCall("give the reason with --because TEXT; it is stored with the message");
     return skip(config->load(), *chosen, *offset, *reason);
   });
   add_partitions_peek(*partitions, commands);

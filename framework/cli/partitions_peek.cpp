@@ -87,20 +87,20 @@ int peek(const Options& options, const Arguments& arguments) {
 
 void add_partitions_peek(Command& partitions, Commands& commands) {
   auto* command = partitions.add_subcommand(
-      "peek", "Show the message that halts, or that comes next: headers, key, value");
+      "peek", "Show headers, key, and value of the next message, or of the halted one");
   const auto config = add_config_arguments(*command);
   const auto arguments = std::make_shared<Arguments>();
   arguments->partition = add_partition_arguments(*command, false);
-  command->add_option("--offset", arguments->offset, "The message at this offset instead")
+  command->add_option("--offset", arguments->offset, "Show the message at this offset instead")
       ->not_negative()
       ->type_name("N");
   command
       ->add_option("--max-bytes", arguments->max_bytes,
-                   "Bytes shown of the value, the key, and each header")
+                   "Limit of bytes of the value, the key, and each header")
       ->within(1, kMostShown)
       ->type_name("N")
       ->shows_default();
-  command->add_flag("--json", arguments->json, "For machines");
+  command->add_json_flag(arguments->json);
   commands.set_action(command, [config, arguments] { return peek(config->load(), *arguments); });
 }
 

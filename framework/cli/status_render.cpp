@@ -219,7 +219,7 @@ std::string leases_text(const Status& status) {
   std::vector<std::string> parts;
   std::string commands;
   const auto listed = [&](const char* which) {
-    commands += fmt::format("{} {}\n", command_text(status.invocation, "leases list"), which);
+    commands += fmt::format("{} {}\n", command_text(status.invocation, "calls list"), which);
   };
   if (counts.in_hand > 0)
     parts.push_back(fmt::format("{} in hand", grouped(counts.in_hand)));

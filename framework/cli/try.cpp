@@ -382,9 +382,9 @@ int try_it(const Program& program, const Options& options, const Arguments& argu
   const bool from_kafka = !arguments.topic.empty() || arguments.partition || arguments.offset;
   const bool complete = !arguments.topic.empty() && arguments.partition && arguments.offset;
   if (arguments.file.empty() == !from_kafka || (from_kafka && !complete))
-    throw BadCall("give --message FILE, or --topic, --partition and --offset");
+    throw BadCall("--message FILE, or --topic, --partition, and --offset, are required");
   if (arguments.commit && arguments.because.empty())
-    throw BadCall("--commit: give the reason with --because TEXT; it is kept in the history");
+    throw BadCall("--commit requires --because TEXT");
   const Source source(options, arguments);
   return Trial(options, program.registry, source.message())
       .run(arguments.commit, arguments.because);
@@ -394,21 +394,23 @@ int try_it(const Program& program, const Options& options, const Arguments& argu
 
 void add_try(Command& parser, Commands& commands) {
   auto* command = parser.add_subcommand(
-      "try", "What one message would do: handler, key, SQL, rows; then roll it back");
+      "try", "Process one message, show handler, key, SQL, and rows, and roll back");
   const auto config = add_config_arguments(*command);
   const auto arguments = std::make_shared<Arguments>();
   command
       ->add_option("--message", arguments->file,
-                   "A message in a file, as `partitions peek --json` prints it")
+                   "File with the message, as printed by partitions peek --json")
       ->type_name("FILE");
-  command->add_option("--topic", arguments->topic, "Or one of Kafka's: its topic")
-      ->type_name("NAME");
-  command->add_option("--partition", arguments->partition, "Its partition")->type_name("P");
-  command->add_option("--offset", arguments->offset, "Its offset")->not_negative()->type_name("N");
+  command->add_option("-t,--topic", arguments->topic, "Topic of the message in Kafka")
+      ->type_name("TOPIC");
+  command->add_option("-p,--partition", arguments->partition, "Partition of the message")
+      ->type_name("P");
+  command->add_option("--offset", arguments->offset, "Offset of the message")
+      ->not_negative()
+      ->type_name("N");
   command->add_flag("--commit", arguments->commit,
-                    "Keep it: key and effects in one transaction, without the offset, so that it "
-                    "is a duplicate when its turn comes");
-  command->add_option("--because", arguments->because, "Why, with --commit; kept in the history")
+                    "Commit key and effects; pawl run then treats the message as a duplicate");
+  command->add_option("--because", arguments->because, "Reason of --commit, stored in the history")
       ->reason();
   commands.set_action(command, [&commands, config, arguments] {
     return try_it(commands.program(), config->load(), *arguments);

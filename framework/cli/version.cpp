@@ -44,7 +44,7 @@ std::string pawl_version() {
 }
 
 void add_version(Command& parser, Commands& commands) {
-  auto* command = parser.add_subcommand("version", "Print the versions of everything involved");
+  auto* command = parser.add_subcommand("version", "Show the versions of pawl and its libraries");
   commands.set_action(command, [&commands] { return print_version(commands.program()); });
 }
 

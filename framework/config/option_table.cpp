@@ -62,7 +62,7 @@ constexpr std::array<Word, 2> kLeaseStores{
 constexpr std::array<Word, 3> kOnUnknown{
     {{"call", "called again, under the same key: the other side knows repetitions by it"},
      {"reconcile", "the other side is asked first, by the handler's `reconcile`"},
-     {"halt", "its partition stops at it, until `pawl leases resolve` says whether it was done"}}};
+     {"halt", "its partition stops at it, until `pawl calls resolve` says whether it was done"}}};
 constexpr std::array<Word, 2> kDurabilities{
     {{"synchronous", "COMMIT waits for the disk, as `postgres.synchronous_commit` says"},
      {"replayable",

@@ -20,19 +20,20 @@ constexpr std::chrono::seconds kPatience{30};
 
 void PartitionArguments::require_choice() const {
   if (partition.has_value() == all) {
-    throw BadCall(all ? "--partition and --all exclude each other; give one of them"
-                      : "say which partitions: --partition P, or --all of the topic");
+    throw BadCall(all ? "--partition and --all exclude each other. Use one of them"
+                      : "--partition P or --all is required");
   }
 }
 
 std::shared_ptr<PartitionArguments> add_partition_arguments(Command& command, bool with_all) {
   auto arguments = std::make_shared<PartitionArguments>();
-  command.add_option("--topic", arguments->topic, "The topic")->required()->type_name("TOPIC");
-  auto* partition = command.add_option("--partition", arguments->partition, "One partition of it")
-                        ->not_negative()
-                        ->type_name("P");
+  command.add_option("-t,--topic", arguments->topic, "Topic")->required()->type_name("TOPIC");
+  auto* partition =
+      command.add_option("-p,--partition", arguments->partition, "Partition of the topic")
+          ->not_negative()
+          ->type_name("P");
   if (with_all) {
-    command.add_flag("--all", arguments->all, "All partitions of it");
+    command.add_flag("--all", arguments->all, "All partitions of the topic");
   } else {
     partition->required();
   }
@@ -70,7 +71,7 @@ std::vector<ledger::RegisterRow> choose_rows(postgres::Session& session, const O
                                              const ledger::KnownConsumer& consumer,
                                              const PartitionArguments& arguments) {
   if (arguments.topic.empty())
-    throw BadCall("--topic \"\": name the topic (a variable of the shell may be empty)");
+    throw BadCall("--topic is empty. Name the topic; a shell variable may be empty");
   auto rows = ledger::read_register(session, options.postgres.schema, consumer.id, arguments.topic);
   if (rows.empty())
     require_handled(options, arguments.topic);

@@ -66,14 +66,15 @@ int discard(const Options& options, const Arguments& arguments) {
 
 void add_dlq_discard(Command& dlq, Commands& commands) {
   auto* command = dlq.add_subcommand(
-      "discard", "Give dead letters up; they stay in the table until their retention ends");
+      "discard", "Discard dead letters; they stay in the table until their retention expires");
   const auto config = add_config_arguments(*command);
   const auto arguments = std::make_shared<Arguments>();
   arguments->letters = add_letter_arguments(*command, true);
-  command->add_option("--because", arguments->because, "Why; kept with the dead letter")
+  command->add_option("--because", arguments->because, "Reason, stored with the dead letter")
       ->required()
       ->reason();
-  command->add_flag("--dry-run", arguments->dry_run, "Only say what it would do");
+  command->add_flag("--dry-run", arguments->dry_run,
+                    "Show what would be discarded without changing anything");
   commands.set_action(command, [config, arguments] { return discard(config->load(), *arguments); });
 }
 

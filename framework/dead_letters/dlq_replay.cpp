@@ -186,18 +186,19 @@ class ReplayRun {
 }  // namespace
 
 void add_dlq_replay(Command& dlq, Commands& commands) {
-  auto* command = dlq.add_subcommand(
-      "replay", "Process dead letters again, by the handlers of the configuration as it is now");
+  auto* command =
+      dlq.add_subcommand("replay", "Process dead letters again with the current handlers");
   const auto config = add_config_arguments(*command);
   const auto arguments = std::make_shared<Arguments>();
   arguments->letters = add_letter_arguments(*command, true);
-  command->add_option("--limit", arguments->limit, "At most so many")->at_most_entries();
-  command->add_option("--rate", arguments->rate, "At most so many per second")
+  command->add_option("--limit", arguments->limit, "Limit of dead letters")->at_most_entries();
+  command->add_option("--rate", arguments->rate, "Limit of dead letters per second")
       ->positive()
       ->type_name("N");
-  command->add_flag("--dry-run", arguments->dry_run, "Only say what it would do");
+  command->add_flag("--dry-run", arguments->dry_run,
+                    "Show what would be replayed without changing anything");
   command->add_flag("--force", arguments->force,
-                    "Replay also what is older than the idempotency keys that are left");
+                    "Also replay dead letters that are older than the stored idempotency keys");
   const auto& registry = commands.program().registry;
   commands.set_action(command, [config, arguments, &registry] {
     arguments->letters->require_choice();

@@ -198,8 +198,8 @@ int import_letters(const Options& options, const ImportArguments& arguments) {
 }  // namespace
 
 void add_dlq_transfer(Command& dlq, Commands& commands) {
-  auto* export_command =
-      dlq.add_subcommand("export", "Write dead letters to stdout as JSON lines, byte for byte");
+  auto* export_command = dlq.add_subcommand(
+      "export", "Write dead letters to standard output, one JSON object per line");
   const auto export_config = add_config_arguments(*export_command);
   const auto export_arguments = std::make_shared<ExportArguments>();
   export_arguments->letters = add_letter_arguments(*export_command, false);
@@ -209,11 +209,13 @@ void add_dlq_transfer(Command& dlq, Commands& commands) {
   });
 
   auto* import_command = dlq.add_subcommand(
-      "import", "Store the unresolved dead letters of an export that are not here");
+      "import", "Store the unresolved dead letters of an export that are not stored yet");
   const auto import_config = add_config_arguments(*import_command);
   const auto import_arguments = std::make_shared<ImportArguments>();
-  import_command->add_option("FILE", import_arguments->file, "What `dlq export` wrote")->required();
-  import_command->add_flag("--dry-run", import_arguments->dry_run, "Only read and check it");
+  import_command->add_option("FILE", import_arguments->file, "File written by dlq export")
+      ->required();
+  import_command->add_flag("--dry-run", import_arguments->dry_run,
+                           "Validate the file without changing anything");
   commands.set_action(import_command, [import_config, import_arguments] {
     return import_letters(import_config->load(), *import_arguments);
   });

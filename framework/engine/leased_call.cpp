@@ -165,8 +165,8 @@ void LeasedCall::call(const Message& message) {
           "other side about {}, then say so before you resume: {} --not-done -- {} (or --done or "
           "--response TEXT in the place of --not-done; {} --unknown has all of them)",
           config::format_duration(std::chrono::duration_cast<std::chrono::seconds>(*unknown_for_)),
-          remote_key_, command_text(invocation_, "leases resolve"), shell_word(lease().key),
-          command_text(invocation_, "leases list")));
+          remote_key_, command_text(invocation_, "calls resolve"), shell_word(lease().key),
+          command_text(invocation_, "calls list")));
     case Beginning::kReconcile: {
       auto lease = lease_for(deadline);
       const auto found = binding_.leased->reconcile(lease, message);

@@ -150,7 +150,7 @@ std::unique_ptr<LeasedCall> MessageProcessor::acquire_lease(postgres::Session& s
           "an attempt for its key, of when leases were kept in PostgreSQL, is not finished; it is "
           "shown by: {} -- {}. Run with leases.store = \"postgres\" until it "
           "is, and change the store while no process runs",
-          command_text(context_.options.invocation, "leases show"), shell_word(key)));
+          command_text(context_.options.invocation, "calls show"), shell_word(key)));
     case How::kUnusable:
       throw UnknownOutcome(answer.holder);
     case How::kMine:
@@ -407,7 +407,7 @@ void MessageProcessor::tell_loss(postgres::Session& session, const LeasedCall& c
       "may have been made beside it; it is listed by: {} --lost. Compare with the other side, "
       "which knows the call as {}",
       returned ? "the call had returned" : "what the call did is unknown",
-      command_text(context_.options.invocation, "leases list"), call.remote_key());
+      command_text(context_.options.invocation, "calls list"), call.remote_key());
   event.warning = Warning::kLeaseLost;
   event.key = call.lease().key;
   event.detail = text;

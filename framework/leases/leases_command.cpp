@@ -1,4 +1,4 @@
-// `leases`: calls to the outside that are in hand, or of which nobody knows how they ended.
+// `calls`: external calls that are in flight, or have an unknown outcome.
 #include "leases/leases_command.hpp"
 
 #include <fmt/format.h>
@@ -220,7 +220,7 @@ int show(const Options& options, const Arguments& arguments) {
 int resolve(const Options& options, const Arguments& arguments) {
   const bool done = arguments.done || !arguments.response.empty();
   if (done == arguments.not_done)
-    throw BadCall("give --done or --response TEXT if the call was done, --not-done if it was not");
+    throw BadCall("--done, --response TEXT, or --not-done is required");
   const auto site = open(options);
   const auto lease = find(site, arguments);
   site.view.resolve(*site.session, lease, done,
@@ -235,7 +235,7 @@ int resolve(const Options& options, const Arguments& arguments) {
 
 int acknowledge(const Options& options, const Arguments& arguments) {
   if (arguments.ids.empty() != arguments.all)
-    throw BadCall("name the losses by their ID (leases list --lost), or give --all");
+    throw BadCall("ID... or --all is required");
   const auto site = open(options);
   const auto forgotten = site.view.acknowledge(*site.session, arguments.ids, arguments.all);
   std::cout << fmt::format("acknowledged {}\n", forgotten);
@@ -245,15 +245,15 @@ int acknowledge(const Options& options, const Arguments& arguments) {
   std::cerr << fmt::format(
       "{} of them are none of this consumer's; those that are there: {} --lost\n",
       named.size() - static_cast<std::size_t>(forgotten),
-      command_text(options.invocation, "leases list"));
+      command_text(options.invocation, "calls list"));
   return kFailed;
 }
 
 }  // namespace
 
 void add_leases(Command& parser, Commands& commands) {
-  auto* leases = parser.add_subcommand(
-      "leases", "Calls of leased handlers: in hand, or of which nobody knows how they ended");
+  auto* leases =
+      parser.add_subcommand("calls", "Inspect or resolve external calls with an unknown outcome");
   const auto add = [&](const std::string& name, const std::string& description,
                        bool by_scope = true) {
     auto* command = leases->add_subcommand(name, description);
@@ -261,7 +261,8 @@ void add_leases(Command& parser, Commands& commands) {
     auto config = add_config_arguments(*command);
     if (by_scope) {
       command
-          ->add_option("--scope", arguments->scope, "Only of this scope; else all of the consumer")
+          ->add_option("--scope", arguments->scope,
+                       "Only this scope (default: all scopes of the consumer)")
           ->type_name("NAME");
     }
     return std::tuple{command, config, arguments};
@@ -271,39 +272,38 @@ void add_leases(Command& parser, Commands& commands) {
         command, [config, arguments, function] { return function(config->load(), *arguments); });
   };
   {
-    const auto [command, config, arguments] = add("list", "Calls that are not finished");
-    command->add_option("--limit", arguments->limit, "At most so many")
+    const auto [command, config, arguments] = add("list", "List unfinished calls");
+    command->add_option("--limit", arguments->limit, "Limit of calls")
         ->at_most_entries()
         ->shows_default();
-    command->add_flag("--unknown", arguments->unknown,
-                      "Only those of which nobody knows whether they were done");
+    command->add_flag("--unknown", arguments->unknown, "Only calls with an unknown outcome");
     command->add_flag("--lost", arguments->lost,
-                      "Instead, calls that ended when their lease was another's: those may have "
-                      "been done twice");
-    command->add_flag("--json", arguments->json, "For machines");
+                      "Calls that lost their lease and may have been made twice, instead");
+    command->add_json_flag(arguments->json);
     act(command, config, arguments, list);
   }
   {
-    const auto [command, config, arguments] = add("show", "One of them");
-    command->add_option("KEY", arguments->key, "The idempotency key")->required();
-    command->add_flag("--json", arguments->json, "For machines");
+    const auto [command, config, arguments] = add("show", "Show one unfinished call");
+    command->add_option("KEY", arguments->key, "Idempotency key")->required();
+    command->add_json_flag(arguments->json);
     act(command, config, arguments, show);
   }
   {
     const auto [command, config, arguments] =
-        add("resolve", "Say whether a call was done, once the other side was asked");
-    command->add_option("KEY", arguments->key, "The idempotency key")->required();
-    command->add_flag("--done", arguments->done, "It was; there is no response to be stored");
-    command->add_option("--response", arguments->response, "It was, with this response")
+        add("resolve", "Record the outcome of a call after you checked with the remote service");
+    command->add_option("KEY", arguments->key, "Idempotency key")->required();
+    command->add_flag("--done", arguments->done, "The call succeeded, without a response to store");
+    command->add_option("--response", arguments->response, "The call succeeded with this response")
         ->type_name("TEXT");
-    command->add_flag("--not-done", arguments->not_done, "It was not: it is to be called");
+    command->add_flag("--not-done", arguments->not_done,
+                      "The call failed or was not made; pawl makes it again");
     act(command, config, arguments, resolve);
   }
   {
     const auto [command, config, arguments] =
-        add("acknowledge", "Forget calls that lost their lease, once somebody has looked", false);
-    command->add_option("ID", arguments->ids, "Of `leases list --lost`");
-    command->add_flag("--all", arguments->all, "All of the consumer");
+        add("acknowledge", "Remove records of lost leases after you checked the calls", false);
+    command->add_option("ID", arguments->ids, "IDs, as printed by calls list --lost");
+    command->add_flag("--all", arguments->all, "All records of the consumer");
     act(command, config, arguments, acknowledge);
   }
 }

@@ -129,29 +129,30 @@ int forget(const Options& options, const ForgetArguments& arguments) {
 }  // namespace
 
 void add_consumers(Command& parser, Commands& commands) {
-  auto* consumers = parser.add_subcommand("consumers", "Who processes into this database");
-  auto* list_command =
-      consumers->add_subcommand("list", "All of them: partitions, processes, scopes of keys");
+  auto* consumers =
+      parser.add_subcommand("consumers", "List or remove the consumers of this database");
+  auto* list_command = consumers->add_subcommand(
+      "list", "List consumers with partitions, processes, and scopes of keys");
   const auto list_config = add_config_arguments(*list_command);
   const auto json = std::make_shared<bool>(false);
-  list_command->add_flag("--json", *json, "For machines");
+  list_command->add_json_flag(*json);
   commands.set_action(list_command,
                       [list_config, json] { return list(list_config->load(), *json); });
 
   auto* command = consumers->add_subcommand(
-      "forget", "Remove the rows of one that is gone for good, so that it holds back no keys");
+      "remove", "Remove a consumer that is not used anymore, so that its keys can expire");
   const auto config = add_config_arguments(*command);
   const auto arguments = std::make_shared<ForgetArguments>();
-  command->add_option("GROUP", arguments->group, "Its kafka.group")->required();
+  command->add_option("GROUP", arguments->group, "kafka.group of the consumer")->required();
   command
       ->add_option("--cluster", arguments->cluster,
-                   "Its kafka.cluster, where that is not the configuration's")
+                   "kafka.cluster of the consumer (default: the configured one)")
       ->type_name("NAME");
-  command->add_option("--because", arguments->because, "Why; kept in the history")
+  command->add_option("--because", arguments->because, "Reason, stored in the history")
       ->required()
       ->reason();
   command->add_flag("--dead-letters", arguments->letters,
-                    "Its dead letters and skipped messages as well");
+                    "Also remove its dead letters and skipped messages");
   commands.set_action(command, [config, arguments] { return forget(config->load(), *arguments); });
 }
 

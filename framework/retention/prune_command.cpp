@@ -36,8 +36,10 @@ std::optional<milliseconds> older_than(const Arguments& arguments) {
     return std::nullopt;
   const auto age = config::parse_duration(arguments.older_than);
   if (!age || *age < std::chrono::seconds{1}) {
-    throw BadCall(fmt::format("--older-than {}: give a time of at least 1s, as 90s, 15m, 12h or 7d",
-                              arguments.older_than));
+    throw BadCall(
+        fmt::format("invalid value for --older-than: \"{}\". Use a duration of at least 1s: 90s, "
+                    "15m, 12h, or 7d",
+                    arguments.older_than));
   }
   return age;
 }
@@ -144,17 +146,16 @@ int prune(const Options& options, const Arguments& arguments) {
 }  // namespace
 
 void add_prune(Command& parser, Commands& commands) {
-  auto* command = parser.add_subcommand(
-      "prune", "Remove idempotency keys and records beyond their retention; live");
+  auto* command = parser.add_subcommand("prune", "Delete expired keys and records");
   const auto config = add_config_arguments(*command);
   const auto arguments = std::make_shared<Arguments>();
   command
       ->add_option("--older-than", arguments->older_than,
-                   "Instead of what the handlers keep (retention.keys or their own retention); "
-                   "counted from the oldest message that waits")
+                   "Use this retention of keys instead of the configured one")
       ->type_name("DURATION");
-  command->add_flag("--dry-run", arguments->dry_run, "Only count what would go");
-  command->add_flag("--json", arguments->json, "For machines");
+  command->add_flag("--dry-run", arguments->dry_run,
+                    "Count what would be deleted without changing anything");
+  command->add_json_flag(arguments->json);
   commands.set_action(command, [config, arguments] { return prune(config->load(), *arguments); });
 }
 

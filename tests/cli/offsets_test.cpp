@@ -133,7 +133,7 @@ TEST_CASE(
   CHECK(site.stored(0) == 9);
 
   const auto set = site.run({"offsets", "set", "--topic", site.topic, "--partition", "0", "--to",
-                             "4", "--reason", "why not"});
+                             "4", "--because", "why not"});
   CHECK(set.code == 0);
   CHECK(site.stored(0) == 3);
   CHECK(site.sql(kHistory) == "first contact ->-1, offsets set 9>3");

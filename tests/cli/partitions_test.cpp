@@ -12,7 +12,7 @@ TEST_CASE("a paused partition stops while others go on, stays paused over a rest
   auto child = site.start();
   site.wait_for_stored(0, 0);
   site.wait_for_stored(1, 0);
-  CHECK(site.run({"partitions", "pause", "--topic", site.topic, "--partition", "0", "--reason",
+  CHECK(site.run({"partitions", "pause", "--topic", site.topic, "--partition", "0", "--because",
                   "maintenance"})
             .code == 0);
   child->wait_for_output("paused by an operator: maintenance", kDeadline);
@@ -173,7 +173,7 @@ TEST_CASE("skip leaves out the message that halts, keeps it whole, and the consu
   CHECK(site.sql("SELECT count(*) FROM pawl.skipped_messages") == "0");
 
   const auto skip = site.run({"partitions", "skip", "--topic", site.topic, "--partition", "0",
-                              "--offset", "0", "--reason", "ticket 7"});
+                              "--offset", "0", "--because", "ticket 7"});
   INFO(skip.out << skip.err);
   CHECK(skip.code == 0);
   site.wait_for_stored(0, 2);

@@ -54,7 +54,7 @@ TEST_CASE("skipped list tells what was left out, where, when, by whom and why") 
   REQUIRE(site.run({"run", "--drain", "--set", "failures.max_attempts=1"}).code == 4);
   CHECK_THAT(site.run({"skipped", "list"}).out, ContainsSubstring("No message was left out"));
   REQUIRE(site.run({"partitions", "skip", "--topic", site.topic, "--partition", "1", "--offset",
-                    "0", "--reason", "agreed with the producer"})
+                    "0", "--because", "agreed with the producer"})
               .code == 0);
 
   const auto table = site.run({"skipped", "list"});

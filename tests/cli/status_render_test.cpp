@@ -380,8 +380,8 @@ TEST_CASE("the commands in status can be pasted") {
                               "payments check --config '/etc/pawl/my file.toml'\n",
                               "payments dlq list --config '/etc/pawl/my file.toml'\n",
                               "payments dlq show --config '/etc/pawl/my file.toml' ID\n",
-                              "payments leases list --config '/etc/pawl/my file.toml' --unknown\n",
-                              "payments leases list --config '/etc/pawl/my file.toml' --lost\n"})
+                              "payments calls list --config '/etc/pawl/my file.toml' --unknown\n",
+                              "payments calls list --config '/etc/pawl/my file.toml' --lost\n"})
     CHECK_THAT(text, ContainsSubstring(command));
 }
 

@@ -166,9 +166,9 @@ TEST_CASE("try finds what would fail at COMMIT, and what is asked for wrongly") 
   CHECK(late.code == 1);
   CHECK_THAT(late.out, ContainsSubstring("23505"));
 
-  CHECK_THAT(site.run({"try"}).err, ContainsSubstring("give --message FILE, or --topic"));
+  CHECK_THAT(site.run({"try"}).err, ContainsSubstring("--message FILE, or --topic"));
   CHECK_THAT(site.run({"try", "--topic", site.topic}).err,
-             ContainsSubstring("--partition and --offset"));
+             ContainsSubstring("--partition, and --offset"));
   CHECK_THAT(site.run({"try", "--topic", site.topic, "--partition", "0", "--offset", "5"}).err,
              ContainsSubstring("--offset 5"));
   CHECK_THAT(site.run({"try", "--message", "/nowhere/m.json"}).err,

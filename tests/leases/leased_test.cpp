@@ -144,7 +144,7 @@ TEST_CASE("after a process died in a call the next one calls under the same key"
     CHECK_THAT(
         world.in_register(0, "state_reason"),
         ContainsSubstring("whether an earlier call for this message did anything is unknown") &&
-            ContainsSubstring("pawl leases resolve --config /") &&
+            ContainsSubstring("pawl calls resolve --config /") &&
             ContainsSubstring(" --not-done -- event (or --done"));
     CHECK(api.call_count() == 1);
     return;

@@ -278,7 +278,7 @@ TEST_CASE("status says how many calls are in hand, and of how many nobody knows 
   CHECK_THAT(text, ContainsSubstring("1 WITHOUT OWNER") &&
                        ContainsSubstring(fmt::format(
                            "Calls: 1 in hand; 1 done and to be recorded; 1 unknown: nobody knows "
-                           "what they did.\npawl leases list --config {} --unknown\n",
+                           "what they did.\npawl calls list --config {} --unknown\n",
                            config.string())));
   CHECK_THAT(status("--json"), ContainsSubstring("\"unknown\": 1"));
 }
@@ -296,7 +296,7 @@ TEST_CASE("a dead letter's call is shown with its letter, and losses are acknowl
   std::ofstream(config) << world.config();
   int runs = 0;
   const auto leases = [&](std::vector<std::string> arguments, int code = 0) {
-    arguments.insert(arguments.begin(), "leases");
+    arguments.insert(arguments.begin(), "calls");
     arguments.insert(arguments.end(), {"--config", config.string()});
     ChildProcess child(PAWL_PROGRAM, arguments, {.output = folder.path() / std::to_string(++runs)});
     CHECK(child.wait(60s).code == code);
@@ -318,7 +318,7 @@ TEST_CASE("a dead letter's call is shown with its letter, and losses are acknowl
   lose("first");
   lose("second");
   CHECK_THAT(leases({"list", "--lost"}), ContainsSubstring("first") && ContainsSubstring("second"));
-  CHECK_THAT(leases({"acknowledge"}, 2), ContainsSubstring("or give --all"));
+  CHECK_THAT(leases({"acknowledge"}, 2), ContainsSubstring("or --all"));
   CHECK_THAT(leases({"acknowledge", "1", "9"}, 1),
              ContainsSubstring("acknowledged 1") &&
                  ContainsSubstring("1 of them are none of this consumer's"));
