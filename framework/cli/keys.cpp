@@ -117,15 +117,15 @@ void print_json(const Found& found, std::size_t max_bytes) {
   for (const auto& scope : found.scopes) {
     scopes.push_back({{"scope", scope.name}, {"pruned_to", or_null(scope.pruned_to)}});
   }
-  json["seen"] = describe(found.keys, max_bytes);
-  json["elsewhere"] = describe(found.elsewhere, max_bytes);
-  auto& leases = json["leases"] = Json::array();
+  json["keys"] = describe(found.keys, max_bytes);
+  json["other_scopes"] = describe(found.elsewhere, max_bytes);
+  auto& calls = json["calls"] = Json::array();
   for (const auto& lease : found.leases) {
-    leases.push_back(
+    calls.push_back(
         {{"scope", lease.scope},
          {"state", to_string(lease.state)},
          {"owner", or_null(lease.owner)},
-         {"until", lease.until ? Json(ledger::to_string(*lease.until)) : Json(nullptr)},
+         {"lease_expires_at", lease.until ? Json(ledger::to_string(*lease.until)) : Json(nullptr)},
          {"attempts", lease.attempts}});
   }
   auto& halts = json["halts"] = Json::array();
@@ -142,7 +142,7 @@ void print_json(const Found& found, std::size_t max_bytes) {
                        {"topic", letter.partition.topic},
                        {"partition", letter.partition.partition},
                        {"offset", letter.offset},
-                       {"died_at", letter.died_at}});
+                       {"failed_at", letter.died_at}});
   }
   std::cout << indented(json) << '\n';
 }

@@ -162,6 +162,7 @@ void add_migrate(Command& parser, Commands& commands) {
         ->add_option("--schema", arguments->schema,
                      "Schema of pawl's tables (default: postgres.schema, or pawl)")
         ->type_name("NAME");
+    command->add_json_flag(arguments->json);
     commands.set_action(command, [&commands, name, config, arguments] {
       return migrate(commands.program(), name, *config, *arguments);
     });
@@ -203,7 +204,6 @@ void add_migrate(Command& parser, Commands& commands) {
         add("status", "List the files, and which of them are applied");
     add_set(command, *arguments);
     command->add_flag("--exit-code", arguments->exit_code, "Exit with 3 if files are pending");
-    command->add_json_flag(arguments->json);
     command->exit_status({{"0", "success; with --exit-code: no file is pending"},
                           {"1", "failure; the reason is on stderr"},
                           {"2", "usage or configuration error; nothing was changed"},

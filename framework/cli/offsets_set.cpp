@@ -11,6 +11,7 @@
 #include "console/bad_call.hpp"
 #include "console/config_arguments.hpp"
 #include "console/connections.hpp"
+#include "console/json.hpp"
 #include "console/offset_target.hpp"
 #include "console/operator_change.hpp"
 #include "console/partition_view.hpp"
@@ -31,6 +32,7 @@ struct Arguments {
   std::string reason;
   bool dry_run = false;
   bool force = false;
+  bool json = false;
 };
 
 /// One partition's change.
@@ -80,6 +82,12 @@ class OffsetChange {
     ask_kafka();
     require_servable();
     require_recognisable();
+    if (arguments_.json) {
+      if (!arguments_.dry_run)
+        apply();
+      print_json();
+      return kDone;
+    }
     print();
     if (arguments_.dry_run) {
       std::cout << "Nothing was changed: --dry-run.\n";
@@ -107,6 +115,7 @@ class OffsetChange {
   void require_servable() const;
   void require_recognisable() const;
   void print() const;
+  void print_json() const;
   void apply();
 
   const Options& options_;
@@ -346,6 +355,23 @@ void OffsetChange::print() const {
   }
 }
 
+void OffsetChange::print_json() const {
+  auto partitions = Json::array();
+  for (const auto& move : plan_.moves) {
+    partitions.push_back(
+        {{"topic", move.partition.topic},
+         {"partition", move.partition.partition},
+         {"previous_offset", move.row ? Json(move.row->stored.next()) : Json(nullptr)},
+         {"offset", move.next},
+         {"requested", move.asked_for},
+         {"previous_state", move.row ? Json(ledger::to_string(move.row->state)) : Json(nullptr)},
+         {"log_start", move.range ? Json(move.range->start) : Json(nullptr)},
+         {"end", move.range ? Json(move.range->end) : Json(nullptr)}});
+  }
+  std::cout << indented({{"dry_run", arguments_.dry_run}, {"partitions", std::move(partitions)}})
+            << '\n';
+}
+
 void OffsetChange::apply() {
   const auto& schema = options_.postgres.schema;
   auto id = plan_.consumer ? plan_.consumer->id : ledger::ConsumerId{};
@@ -404,6 +430,7 @@ void add_common(Command& command, Arguments& arguments) {
   command.add_flag("--force", arguments.force,
                    "Accept an offset outside of the log, or older than the stored keys, or without "
                    "Kafka");
+  command.add_json_flag(arguments.json);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "console/bad_call.hpp"
 #include "console/config_arguments.hpp"
 #include "console/connections.hpp"
+#include "console/json.hpp"
 #include "console/operator_change.hpp"
 #include "console/partition_changes.hpp"
 #include "console/partition_view.hpp"
@@ -19,15 +20,44 @@ namespace {
 
 using ledger::PartitionState;
 
+struct Reason {
+  std::string text;
+  bool json = false;
+};
+
+const char* word_of(StateChange change) {
+  switch (change) {
+    case StateChange::kDone:
+      return "changed";
+    case StateChange::kWasSo:
+      return "unchanged";
+    case StateChange::kChangedMeanwhile:
+      break;
+  }
+  return "conflict";
+}
+
 /// Pause and resume differ in the state alone.
 int set_state(const Options& options, const PartitionArguments& partitions, PartitionState state,
-              const std::string& reason) {
+              const Reason& reason) {
   const auto session = connect_database(options);
   const auto consumer = require_consumer(*session, options);
   bool changed_meanwhile = false;
+  auto json = Json::array();
   for (const auto& row : choose_rows(*session, options, consumer, partitions)) {
     const auto name = name_of(row.partition);
-    switch (set_partition_state(*session, options, consumer, row, state, reason)) {
+    const auto change = set_partition_state(*session, options, consumer, row, state, reason.text);
+    json.push_back(
+        {{"topic", row.partition.topic},
+         {"partition", row.partition.partition},
+         {"result", word_of(change)},
+         {"previous_state", ledger::to_string(row.state)},
+         {"state", change == StateChange::kChangedMeanwhile ? Json(nullptr)
+                                                            : Json(ledger::to_string(state))},
+         {"offset", row.stored.next()}});
+    if (reason.json && change != StateChange::kChangedMeanwhile)
+      continue;
+    switch (change) {
       case StateChange::kDone:
         std::cout << fmt::format("{} was {}, is {}; next offset {}\n", name,
                                  ledger::to_string(row.state), ledger::to_string(state),
@@ -45,16 +75,28 @@ int set_state(const Options& options, const PartitionArguments& partitions, Part
         break;
     }
   }
+  if (reason.json)
+    std::cout << indented({{"partitions", std::move(json)}}) << '\n';
   return changed_meanwhile ? kFailed : kDone;
 }
 
 int skip(const Options& options, const PartitionArguments& partitions, std::int64_t offset,
-         const std::string& reason) {
+         const Reason& reason) {
   const auto session = connect_database(options);
   const auto consumer = require_consumer(*session, options);
   const auto row = choose_rows(*session, options, consumer, partitions).front();
-  const auto kept = skip_message(*session, options, consumer, row, offset, reason,
+  const auto kept = skip_message(*session, options, consumer, row, offset, reason.text,
                                  fmt::format("--offset {}: ", offset));
+  if (reason.json) {
+    std::cout << indented({{"topic", row.partition.topic},
+                           {"partition", row.partition.partition},
+                           {"skipped_offset", offset},
+                           {"state", ledger::to_string(row.state == PartitionState::kPaused
+                                                           ? PartitionState::kPaused
+                                                           : PartitionState::kRunning)}})
+              << '\n';
+    return kDone;
+  }
   std::cout << fmt::format("{} offset {} is skipped; {}. {}: {}\n", name_of(row.partition), offset,
                            row.state == PartitionState::kPaused ? "the partition stays paused"
                                                                 : "the partition goes on after it",
@@ -67,8 +109,9 @@ void add_state_command(Command& parent, Commands& commands, const std::string& n
   auto* command = parent.add_subcommand(name, description);
   const auto config = add_config_arguments(*command);
   const auto partitions = add_partition_arguments(*command, true);
-  const auto reason = std::make_shared<std::string>();
-  command->add_option("--because", *reason, "Reason, stored in the history")->reason();
+  const auto reason = std::make_shared<Reason>();
+  command->add_option("--because", reason->text, "Reason, stored in the history")->reason();
+  command->add_json_flag(reason->json);
   commands.set_action(command, [config, partitions, reason, state] {
     partitions->require_choice();
     return set_state(config->load(), *partitions, state, *reason);
@@ -91,14 +134,15 @@ void add_partitions(Command& parser, Commands& commands) {
   const auto config = add_config_arguments(*command);
   const auto chosen = add_partition_arguments(*command, false);
   const auto offset = std::make_shared<std::int64_t>(-1);
-  const auto reason = std::make_shared<std::string>();
+  const auto reason = std::make_shared<Reason>();
   command->add_option("--offset", *offset, "Offset of the message, as in the halt")
       ->required()
       ->not_negative()
       ->type_name("N");
-  command->add_option("--because", *reason, "Reason, stored with the message")
+  command->add_option("--because", reason->text, "Reason, stored with the message")
       ->required()
       ->reason();
+  command->add_json_flag(reason->json);
   commands.set_action(command, [config, chosen, offset, reason] {
     return skip(config->load(), *chosen, *offset, *reason);
   });

@@ -43,7 +43,7 @@ void print(const Message& message, const Arguments& arguments) {
     json["topic_id"] = or_null(std::string(message.topic_id()));
     json["partition"] = message.partition();
     json["offset"] = message.offset();
-    json["timestamp_ms"] = or_null(message.timestamp());
+    json["timestamp"] = or_null(message.timestamp());
     auto& headers = json["headers"] = Json::array();
     for (const auto& header : message.headers()) {
       headers.push_back({{"name", as_json(header.name)}, {"value", as_json(header.value)}});

@@ -43,11 +43,11 @@ void print_json(const std::vector<ledger::SkippedMessage>& skipped) {
                      {"halt_reason", or_null(message.halt_reason)},
                      {"payload", message.omitted ? "omitted" : "complete"},
                      {"value_bytes", or_null(message.value_bytes)},
-                     {"timestamp_ms", or_null(message.timestamp)},
+                     {"timestamp", or_null(message.timestamp)},
                      {"skipped_at", message.skipped_at},
                      {"actor", message.actor}});
   }
-  std::cout << indented(array) << '\n';
+  std::cout << indented({{"skipped_messages", std::move(array)}}) << '\n';
 }
 
 void print_table(const std::vector<ledger::SkippedMessage>& skipped, std::int64_t limit) {

@@ -108,7 +108,7 @@ std::string owner_text(const ledger::RegisterRow& row) {
 }
 
 void describe(Json& json, const ledger::RegisterRow& row) {
-  json["stored"] = row.stored.last() < 0 ? Json(nullptr) : Json(row.stored.last());
+  json["offset"] = row.stored.next();
   json["state"] = ledger::to_string(row.state);
   json["since"] = row.state_since;
   json["halt_kind"] = or_null(row.halt_kind);
@@ -116,14 +116,14 @@ void describe(Json& json, const ledger::RegisterRow& row) {
   json["message_offset"] = or_null(row.any_retrying() ? row.retried_offset() : row.halt_offset);
   json["failed_attempts"] = row.failed_attempts();
   json["probation"] = row.suspect ? Json{{"offset", row.suspect->offset},
-                                         {"processes_ended", row.suspect->crashes},
+                                         {"processes_crashed", row.suspect->crashes},
                                          {"runs_alone", row.suspect->runs}}
                                   : Json(nullptr);
   json["owner"] = or_null(row.owned() ? row.owner : "");
   json["last_owner"] = or_null(row.owner);
   json["owned_since"] = or_null(row.owned() ? row.acquired_at : "");
   json["epoch"] = static_cast<std::int64_t>(row.epoch);
-  json["updated"] = row.updated_at;
+  json["updated_at"] = row.updated_at;
 }
 
 }  // namespace pawl::cli

@@ -63,8 +63,9 @@ struct ConcernCounts {
 [[nodiscard]] std::string state_text(const ledger::RegisterRow& row);
 [[nodiscard]] std::string owner_text(const ledger::RegisterRow& row);
 
-/// Adds what both commands say of a row: stored, state, since, halt_kind, reason, message_offset,
-/// failed_attempts, probation, owner, last_owner, owned_since, epoch, updated.
+/// Adds what both commands print of a row: offset (the next one), state, since, halt_kind,
+/// reason, message_offset, failed_attempts, probation, owner, last_owner, owned_since, epoch,
+/// updated_at.
 void describe(Json& json, const ledger::RegisterRow& row);
 
 }  // namespace pawl::cli

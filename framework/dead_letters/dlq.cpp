@@ -56,12 +56,12 @@ void print_counts(const std::vector<ledger::DeadLetterCount>& counts, bool json)
                        {"handler", or_null(count.handler)},
                        {"reason", count.reason},
                        {"status", count.status},
-                       {"letters", count.letters},
-                       {"oldest", count.oldest},
-                       {"retried", count.retried},
-                       {"next_due", or_null(count.next_due)}});
+                       {"messages", count.letters},
+                       {"oldest_failed_at", count.oldest},
+                       {"scheduled", count.retried},
+                       {"next_due_at", or_null(count.next_due)}});
     }
-    std::cout << indented(array) << '\n';
+    std::cout << indented({{"counts", std::move(array)}}) << '\n';
     return;
   }
   Table table({{"TOPIC"},
@@ -95,7 +95,10 @@ int list(const Options& options, const ListArguments& arguments) {
     auto array = Json::array();
     for (const auto& letter : letters)
       array.push_back(describe(letter));
-    std::cout << indented(array) << '\n';
+    std::int64_t matching = 0;
+    for (const auto& count : counts)
+      matching += count.letters;
+    std::cout << indented({{"matching", matching}, {"dead_letters", std::move(array)}}) << '\n';
     return kDone;
   }
   if (letters.empty()) {
@@ -153,16 +156,18 @@ Json describe(const DeadLetter& letter) {
   entry["topic"] = letter.partition.topic;
   entry["partition"] = letter.partition.partition;
   entry["offset"] = letter.offset;
-  entry["timestamp_ms"] = or_null(letter.timestamp);
+  entry["timestamp"] = or_null(letter.timestamp);
   entry["handler"] = or_null(letter.handler);
   entry["reason"] = letter.reason;
   entry["sqlstate"] = or_null(letter.sqlstate);
   entry["error"] = letter.error;
   entry["attempts"] = letter.attempts;
   entry["replays"] = letter.replays;
-  entry["died_at"] = letter.died_at;
+  entry["failed_at"] = letter.died_at;
   entry["retries"] = letter.retries;
-  entry["due_at"] = or_null(letter.due_at);
+  const bool in_turn = letter.due_at == "turn";
+  entry["due_at"] = or_null(in_turn ? "" : letter.due_at);
+  entry["due_in_turn"] = in_turn;
   entry["key"] = readable(letter.record_key);
   entry["key_sha256"] =
       letter.record_key_hash ? Json(message::hexadecimal(*letter.record_key_hash)) : Json(nullptr);

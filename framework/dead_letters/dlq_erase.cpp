@@ -16,6 +16,7 @@ namespace {
 struct Arguments {
   std::string key;
   bool dry_run = false;
+  bool json = false;
 };
 
 int erase(const Options& options, const Arguments& arguments) {
@@ -24,6 +25,13 @@ int erase(const Options& options, const Arguments& arguments) {
   const ledger::DeadLetterChanges changes(options.postgres.schema, consumer.id);
   const auto found = arguments.dry_run ? changes.count_erasable(*session, arguments.key)
                                        : changes.erase(*session, arguments.key);
+  if (arguments.json) {
+    std::cout << indented({{"dry_run", arguments.dry_run},
+                           {"dead_letters", found.letters},
+                           {"skipped_messages", found.skipped}})
+              << '\n';
+    return kDone;
+  }
   std::cout << fmt::format("{} the payload of {} dead letters and {} skipped messages\n",
                            arguments.dry_run ? "would erase" : "erased", found.letters,
                            found.skipped);
@@ -41,6 +49,7 @@ void add_dlq_erase(Command& dlq, Commands& commands) {
       ->required()
       ->type_name("TEXT");
   command->add_flag("--dry-run", arguments->dry_run, "Count without changing anything");
+  command->add_json_flag(arguments->json);
   commands.set_action(command, [config, arguments] { return erase(config->load(), *arguments); });
 }
 

@@ -28,8 +28,8 @@ void print_json(const std::vector<ledger::ParkedKey>& keys) {
     array.push_back({{"topic", key.topic},
                      {"key", readable(key.record_key)},
                      {"key_sha256", message::hexadecimal(key.record_key_hash)},
-                     {"letters", key.letters},
-                     {"oldest", key.oldest},
+                     {"messages", key.letters},
+                     {"oldest_failed_at", key.oldest},
                      {"first",
                       {{"id", key.first.id},
                        {"partition", key.first.partition.partition},
@@ -38,7 +38,7 @@ void print_json(const std::vector<ledger::ParkedKey>& keys) {
                        {"reason", key.first.reason},
                        {"error", key.first.error}}}});
   }
-  std::cout << indented(array) << '\n';
+  std::cout << indented({{"parked_keys", std::move(array)}}) << '\n';
 }
 
 int parked(const Options& options, const Arguments& arguments) {

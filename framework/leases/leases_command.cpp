@@ -60,16 +60,16 @@ Json describe(const ledger::LeaseRow& lease) {
           {"remote_key", message::remote_key(lease.scope, lease.key)},
           {"state", to_string(lease.state)},
           {"owner", or_null(lease.owner)},
-          {"until", time(lease.until)},
+          {"lease_expires_at", time(lease.until)},
           {"attempts", lease.attempts},
-          {"begun_at", ledger::to_string(lease.begun)},
+          {"started_at", ledger::to_string(lease.begun)},
           {"unknown_since", time(lease.unknown_since)},
           {"response", lease.done ? readable(lease.response) : Json(nullptr)},
           {"resolved_by", or_null(lease.resolved_by)},
           {"topic", lease.topic},
           {"partition", lease.partition},
           {"offset", lease.offset},
-          {"dead_letter", lease.dead_letter ? Json(*lease.dead_letter) : Json(nullptr)}};
+          {"dead_letter_id", lease.dead_letter ? Json(*lease.dead_letter) : Json(nullptr)}};
 }
 
 Json describe(const ledger::LeaseLoss& loss) {
@@ -114,7 +114,7 @@ int list_losses(const Site& site, const ledger::LeaseFilter& filter, const Argum
     auto json = Json::array();
     for (const auto& loss : found)
       json.push_back(describe(loss));
-    std::cout << indented(json) << '\n';
+    std::cout << indented({{"lease_losses", std::move(json)}}) << '\n';
     return kDone;
   }
   if (found.empty()) {
@@ -153,7 +153,7 @@ int list(const Options& options, const Arguments& arguments) {
     auto json = Json::array();
     for (const auto& lease : found)
       json.push_back(describe(lease));
-    std::cout << indented(json) << '\n';
+    std::cout << indented({{"calls", std::move(json)}}) << '\n';
     return kDone;
   }
   if (found.empty()) {
@@ -210,7 +210,7 @@ int show(const Options& options, const Arguments& arguments) {
   ledger::LeaseFilter filter;
   filter.scope = json["scope"].get<std::string>();
   filter.key = json["key"].get<std::string>();
-  auto& losses = json["losses"] = Json::array();
+  auto& losses = json["lease_losses"] = Json::array();
   for (const auto& loss : site.view.losses(*site.session, filter, kMostEntries))
     losses.push_back(describe(loss));
   std::cout << (arguments.json ? indented(json) : printable_lines(indented(json))) << '\n';
@@ -225,6 +225,17 @@ int resolve(const Options& options, const Arguments& arguments) {
   const auto lease = find(site, arguments);
   site.view.resolve(*site.session, lease, done,
                     arguments.response.empty() ? Response{} : Response{arguments.response});
+  if (arguments.json) {
+    std::cout << indented({{"scope", lease.scope},
+                           {"key", lease.key},
+                           {"outcome", done ? "done" : "not-done"},
+                           {"topic", lease.topic},
+                           {"partition", lease.partition},
+                           {"offset", lease.offset},
+                           {"dead_letter_id", or_null(lease.dead_letter)}})
+              << '\n';
+    return kDone;
+  }
   std::cout << fmt::format(
       "{}: {}. {}\n", printable(lease.key),
       done ? "done; the message is finished with that as soon as it is tried again"
@@ -238,7 +249,8 @@ int acknowledge(const Options& options, const Arguments& arguments) {
     throw BadCall("ID... or --all is required");
   const auto site = open(options);
   const auto forgotten = site.view.acknowledge(*site.session, arguments.ids, arguments.all);
-  std::cout << fmt::format("acknowledged {}\n", forgotten);
+  std::cout << (arguments.json ? indented({{"acknowledged", forgotten}}) + '\n'
+                               : fmt::format("acknowledged {}\n", forgotten));
   const std::set<std::int64_t> named(arguments.ids.begin(), arguments.ids.end());
   if (static_cast<std::size_t>(forgotten) >= named.size())
     return kDone;
@@ -297,6 +309,7 @@ void add_leases(Command& parser, Commands& commands) {
         ->type_name("TEXT");
     command->add_flag("--not-done", arguments->not_done,
                       "The call failed or was not made; pawl makes it again");
+    command->add_json_flag(arguments->json);
     act(command, config, arguments, resolve);
   }
   {
@@ -304,6 +317,7 @@ void add_leases(Command& parser, Commands& commands) {
         add("acknowledge", "Remove records of lost leases after you checked the calls", false);
     command->add_option("ID", arguments->ids, "IDs, as printed by calls list --lost");
     command->add_flag("--all", arguments->all, "All records of the consumer");
+    command->add_json_flag(arguments->json);
     act(command, config, arguments, acknowledge);
   }
 }

@@ -103,7 +103,7 @@ int list(const Options& options, const Arguments& arguments) {
     auto json = Json::array();
     for (const auto& message : found)
       json.push_back(describe(message));
-    std::cout << indented(json) << '\n';
+    std::cout << indented({{"failed_messages", std::move(json)}}) << '\n';
     return kDone;
   }
   if (found.empty()) {
@@ -163,7 +163,7 @@ int resolve(const Options& options, const Arguments& arguments) {
   const auto site = open(options);
   std::int64_t done = 0;
   std::int64_t back = 0;
-  bool missing = false;
+  auto missing = Json::array();
   for (const auto id : chosen(site, arguments)) {
     if (const auto moved = site.view.retry(*site.session, id, arguments.because)) {
       ++done;
@@ -171,13 +171,21 @@ int resolve(const Options& options, const Arguments& arguments) {
     } else if (!arguments.all) {
       // With --all it went back with another one of its key.
       std::cerr << fmt::format("no message {} is set apart\n", id);
-      missing = true;
+      missing.push_back(id);
     }
+  }
+  const bool all = missing.empty();
+  if (arguments.json) {
+    std::cout << indented({{"discarded", arguments.because.empty() ? 0 : done},
+                           {"requeued", back},
+                           {"not_found", std::move(missing)}})
+              << '\n';
+    return all ? kDone : kFailed;
   }
   if (!arguments.because.empty())
     std::cout << fmt::format("discarded {}; ", done);
   std::cout << fmt::format("{} messages are in the outbox again\n", back);
-  return missing ? kFailed : kDone;
+  return all ? kDone : kFailed;
 }
 
 }  // namespace
@@ -228,6 +236,7 @@ void add_outbox(Command& parser, Commands& commands) {
         add("retry", "Publish failed messages, each with all of its topic and key, in order");
     command->add_option("ID", arguments->ids, "IDs, as printed by outbox list");
     command->add_flag("--all", arguments->all, "All failed messages");
+    command->add_json_flag(arguments->json);
     act(command, config, arguments, resolve);
   }
   {
@@ -237,6 +246,7 @@ void add_outbox(Command& parser, Commands& commands) {
     command->add_option("--because", arguments->because, "Reason, stored with the message")
         ->required()
         ->reason();
+    command->add_json_flag(arguments->json);
     act(command, config, arguments, resolve);
   }
 }

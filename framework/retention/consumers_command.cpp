@@ -27,6 +27,7 @@ struct ForgetArguments {
   std::string cluster;
   std::string because;
   bool letters = false;
+  bool json = false;
 };
 
 void print_json(const std::vector<ledger::ConsumerView>& consumers) {
@@ -36,11 +37,11 @@ void print_json(const std::vector<ledger::ConsumerView>& consumers) {
                      {"group", consumer.group},
                      {"partitions", consumer.partitions},
                      {"processes", consumer.live},
-                     {"updated", or_null(consumer.updated)},
+                     {"updated_at", or_null(consumer.updated)},
                      {"scopes", consumer.scopes},
                      {"dead_letters", consumer.letters}});
   }
-  std::cout << indented(array) << '\n';
+  std::cout << indented({{"consumers", std::move(array)}}) << '\n';
 }
 
 int list(const Options& options, bool json) {
@@ -113,6 +114,16 @@ int forget(const Options& options, const ForgetArguments& arguments) {
         fmt::format("{}: its processes live ({}); nothing was changed. Stop them first", name,
                     printable(forgotten.live)));
   }
+  if (arguments.json) {
+    std::cout << indented({{"cluster", cluster},
+                           {"group", arguments.group},
+                           {"partitions", forgotten.partitions},
+                           {"scopes", forgotten.scopes},
+                           {"dead_letters", arguments.letters ? forgotten.letters : 0},
+                           {"skipped_messages", arguments.letters ? forgotten.skipped : 0}})
+              << '\n';
+    return kDone;
+  }
   std::cout << fmt::format("{} is forgotten: {} partition{} of the register, {} share{} in scopes",
                            name, forgotten.partitions, forgotten.partitions == 1 ? "" : "s",
                            forgotten.scopes, forgotten.scopes == 1 ? "" : "s");
@@ -153,6 +164,7 @@ void add_consumers(Command& parser, Commands& commands) {
       ->reason();
   command->add_flag("--dead-letters", arguments->letters,
                     "Also remove its dead letters and skipped messages");
+  command->add_json_flag(arguments->json);
   commands.set_action(command, [config, arguments] { return forget(config->load(), *arguments); });
 }
 

@@ -67,9 +67,9 @@ void print_json(const engine::RetentionReport& report, bool dry_run) {
   for (const auto& [scope, cutoff, kept, swept] : report.scopes) {
     scopes.push_back({{"scope", scope.name},
                       {"retention_ms", kept.count()},
-                      {"keys_before", time_or_null(cutoff.keys)},
-                      {"held_by", or_null(cutoff.held_by)},
-                      {"unusable_time", or_null(cutoff.unusable_time)},
+                      {"keys_removed_before", time_or_null(cutoff.keys)},
+                      {"blocked_by", or_null(cutoff.held_by)},
+                      {"unusable_timestamp", or_null(cutoff.unusable_time)},
                       {"pruned_to", time_or_null(scope.pruned_to)}});
   }
   std::cout << indented(json) << '\n';

@@ -19,7 +19,8 @@ TEST_CASE("a consumer that is forgotten holds back no keys of a scope that it sh
   REQUIRE(site.run({"run", "--drain", "--set", "failures.on_failure=dead-letter", "--set",
                     "failures.max_attempts=1"})
               .code == 0);
-  const auto json = nlohmann::json::parse(site.run({"consumers", "list", "--json"}).out);
+  const auto json =
+      nlohmann::json::parse(site.run({"consumers", "list", "--json"}).out).at("consumers");
   REQUIRE(json.size() == 2);
   for (const auto& consumer : json) {
     CHECK(consumer.at("scopes") == nlohmann::json::array({"shared"}));

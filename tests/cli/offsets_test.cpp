@@ -35,13 +35,13 @@ TEST_CASE("offsets show prints stored, end, lag and state, as a table and as JSO
   const auto& first = json.at("partitions")[0];
   CHECK(first.at("topic") == site.topic);
   CHECK(first.at("partition") == 0);
-  CHECK(first.at("stored") == 9);
+  CHECK(first.at("offset") == 10);
   CHECK(first.at("end") == 14);
   CHECK(first.at("lag") == 4);
   CHECK(first.at("state") == "running");
   CHECK(first.at("owner").is_null());
   CHECK(first.at("applied") == 10);
-  CHECK(json.at("partitions")[1].at("stored").is_null());
+  CHECK(json.at("partitions")[1].at("offset") == 0);
   CHECK(json.at("kafka_problem").is_null());
 }
 
@@ -65,7 +65,7 @@ TEST_CASE("offsets show and status say the same of a partition, in the same word
       const auto& one = offsets.at("partitions")[i];
       const auto& other = status.at("partitions")[i];
       for (const auto* member :
-           {"topic", "partition", "stored", "end", "lag", "state", "since", "halt_kind", "reason",
+           {"topic", "partition", "offset", "end", "lag", "state", "since", "halt_kind", "reason",
             "message_offset", "failed_attempts", "probation", "owner", "last_owner", "owned_since",
             "epoch", "updated"}) {
         CAPTURE(servers, i, member);
@@ -112,7 +112,7 @@ TEST_CASE("offsets show works while Kafka is down, with the ends unknown") {
   const auto outcome = site.run({"offsets", "show", "--json"});
   CHECK(outcome.code == 0);
   const auto json = nlohmann::json::parse(outcome.out);
-  CHECK(json.at("partitions")[0].at("stored") == 2);
+  CHECK(json.at("partitions")[0].at("offset") == 3);
   CHECK(json.at("partitions")[0].at("end").is_null());
   CHECK_FALSE(json.at("kafka_problem").is_null());
   CHECK_THAT(outcome.err, ContainsSubstring("Kafka does not answer"));

@@ -438,10 +438,10 @@ TEST_CASE("status says how far a partition is ahead of its stored offset, and wh
   auto status = with({running(0, 40)});
   CHECK(status_text(status, false).find("ahead") == std::string::npos);
   const auto ahead_in_json = [&] {
-    return nlohmann::json::parse(status_json(status, false)).at("partitions")[0].at("ahead");
+    return nlohmann::json::parse(status_json(status, false)).at("partitions")[0].at("out_of_order");
   };
   // Offset 0 is an offset; where nothing is finished there is none.
-  CHECK(ahead_in_json().at("finished") == 0);
+  CHECK(ahead_in_json().at("completed") == 0);
   CHECK(ahead_in_json().at("up_to").is_null());
   auto& row = *status.partitions[0].row;
   row.updated_at = "2027-01-15T07:00:00Z";
@@ -452,7 +452,7 @@ TEST_CASE("status says how far a partition is ahead of its stored offset, and wh
                   "  The message behind offset 99 has held it back for 3 s.\n") !=
         std::string::npos);
   CHECK(ahead_in_json() ==
-        nlohmann::json{{"finished", 12}, {"up_to", 131}, {"trying", 1}, {"failed_attempts", 3}});
+        nlohmann::json{{"completed", 12}, {"up_to", 131}, {"retrying", 1}, {"failed_attempts", 3}});
   // Those behind it were finished when another message was in the way.
   row.updated_at = "2027-01-15T07:59:59Z";
   CHECK_THAT(status_text(status, false), ContainsSubstring("has held it back for 1 s.\n"));

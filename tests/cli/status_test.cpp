@@ -84,7 +84,7 @@ TEST_CASE("status tells lag, owner, what is halted and why, and dead letters by 
   CHECK(json.at("partitions")[2].at("message_offset").is_null());
   CHECK(halted.at("owner").get<std::string>().find(std::to_string(child->pid())) !=
         std::string::npos);
-  CHECK(json.at("partitions")[2].at("stored") == 9);
+  CHECK(json.at("partitions")[2].at("offset") == 10);
   REQUIRE(json.at("dead_letters").size() == 1);
   CHECK(json.at("dead_letters")[0].at("reason") == "error");
   CHECK(json.at("server").at("consumer_connections").get<int>() > 0);
@@ -341,8 +341,8 @@ TEST_CASE("status names the session that holds back vacuum, as far as the role m
   REQUIRE(site.run({"run", "--drain"}).code == 0);
 
   const auto json = status_of(site);
-  CHECK(json.at("server").at("sees_all_sessions") == true);
-  const auto& worst = json.at("server").at("hold_back_vacuum").at(0);
+  CHECK(json.at("server").at("all_sessions_visible") == true);
+  const auto& worst = json.at("server").at("vacuum_blockers").at(0);
   CHECK(worst.at("application_name") == "a-forgotten-report");
   CHECK(worst.at("name") == std::to_string(holder.backendpid()));
   CHECK(worst.at("state") == "idle in transaction");
@@ -358,8 +358,8 @@ TEST_CASE("status names the session that holds back vacuum, as far as the role m
   url.replace(url.find("postgres@"), 8, role);
   const std::vector<std::string> as_role{"--set", "postgres.url=" + url};
   const auto less = status_of(site, as_role);
-  CHECK(less.at("server").at("sees_all_sessions") == false);
-  const auto& seen = less.at("server").at("hold_back_vacuum").at(0);
+  CHECK(less.at("server").at("all_sessions_visible") == false);
+  const auto& seen = less.at("server").at("vacuum_blockers").at(0);
   CHECK(seen.at("application_name") == "a-forgotten-report");
   CHECK(seen.at("seconds").is_null());
   CHECK_THAT(run_with(site, {"status"}, as_role).out,
@@ -394,7 +394,7 @@ TEST_CASE("without PostgreSQL status shows Kafka's half, without Kafka the datab
   CHECK(no_kafka.code == 1);
   const auto database_half = nlohmann::json::parse(no_kafka.out);
   CHECK(database_half.at("kafka_problem").is_string());
-  CHECK(database_half.at("partitions")[0].at("stored") == 6);
+  CHECK(database_half.at("partitions")[0].at("offset") == 7);
   CHECK(database_half.at("partitions")[0].at("lag").is_null());
 }
 
@@ -425,7 +425,7 @@ TEST_CASE("status --watch outlives outages of PostgreSQL and of Kafka, and ends 
   broker.kill();
   watch.wait_for(
       [](const auto& look) {
-        return look.at("kafka_problem").is_string() && look.at("partitions")[0].at("stored") == 3;
+        return look.at("kafka_problem").is_string() && look.at("partitions")[0].at("offset") == 4;
       },
       "a look without Kafka");
   broker.start();

@@ -266,7 +266,7 @@ TEST_CASE("status says how many calls are in hand, and of how many nobody knows 
   const auto process = charging.start();
   const ShowOnFailure show("killed", *process);
   wait_for_calls(api, 3);
-  CHECK_THAT(status("--json"), ContainsSubstring("\"in_hand\": 3"));
+  CHECK_THAT(status("--json"), ContainsSubstring("\"in_flight\": 3"));
   CHECK_THAT(status("--all"), ContainsSubstring("Calls: 3 in hand."));
   process->kill(SIGKILL);
   process->wait(20s);
@@ -303,7 +303,7 @@ TEST_CASE("a dead letter's call is shown with its letter, and losses are acknowl
     return child.output();
   };
   CHECK_THAT(leases({"list"}), ContainsSubstring("waiting, dead letter 1 "));
-  CHECK_THAT(leases({"list", "--json"}), ContainsSubstring("\"dead_letter\": 1"));
+  CHECK_THAT(leases({"list", "--json"}), ContainsSubstring("\"dead_letter_id\": 1"));
   CHECK_THAT(leases({"resolve", "refused", "--done"}),
              ContainsSubstring("Its message is a dead letter: pawl dlq replay --config " +
                                config.string() + " 1"));
