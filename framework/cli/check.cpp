@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <iostream>
+
 #include "audit/store/checks.hpp"
 #include "cli/commands.hpp"
 #include "cli/connection_needs.hpp"
@@ -43,6 +45,7 @@ constexpr std::size_t kUsualLanes = 4;
 }  // namespace
 
 int Check::run() {
+  findings_.section("Configuration");
   findings_.good("configuration");
   check_programs();
   if (relays_only_) {
@@ -50,18 +53,19 @@ int Check::run() {
         "there is neither kafka.group nor a [[handler]]: looking at what `relay` needs, and not "
         "at what `run` does");
   } else {
+    findings_.section("Handlers");
     make_router();
+    findings_.section("External calls");
     check_remotes();
   }
+  findings_.section("PostgreSQL");
   check_database();
+  findings_.section("Redis");
   check_redis();
+  findings_.section("Kafka");
   check_kafka();
-  if (findings_.count() == 0) {
-    std::cout << "Everything is in place.\n";
+  if (findings_.count() == 0)
     return kDone;
-  }
-  std::cout << fmt::format("{} {} wrong.\n", findings_.count(),
-                           findings_.count() == 1 ? "thing is" : "things are");
   return bad_config_ ? kBadCall : kFailed;
 }
 
@@ -381,8 +385,44 @@ void Check::check_statement(postgres::Session& session,
 
 namespace {
 
-int check(const Options& options, const Registry& registry, bool probe) {
-  return Check(options, registry, probe).run();
+struct Arguments {
+  bool probe = false;
+  bool json = false;
+};
+
+void print(const Finding& finding) {
+  const char* const word = finding.mark == Finding::Mark::kOk     ? "ok      "
+                           : finding.mark == Finding::Mark::kFail ? "WRONG   "
+                                                                  : "note    ";
+  std::cout << word << finding.text << '\n';
+}
+
+int check(const Options& options, const Registry& registry, const Arguments& arguments) {
+  Check check(options, registry, arguments.probe, [&arguments](const Finding& finding) {
+    if (!arguments.json)
+      print(finding);
+  });
+  const auto code = check.run();
+  if (arguments.json) {
+    std::cout << check_json(check.findings());
+    return code;
+  }
+  const auto wrong = std::ranges::count(check.findings(), Finding::Mark::kFail, &Finding::mark);
+  std::cout << (wrong == 0
+                    ? std::string("Everything is in place.\n")
+                    : fmt::format("{} {} wrong.\n", wrong, wrong == 1 ? "thing is" : "things are"));
+  return code;
+}
+
+int reject(const ConfigErrors& errors, bool json) {
+  std::vector<Finding> findings;
+  for (const auto& problem : errors.problems())
+    findings.push_back({Finding::Mark::kFail, "Configuration", problem});
+  if (json)
+    std::cout << check_json(findings);
+  else
+    std::ranges::for_each(findings, print);
+  return kBadCall;
 }
 
 }  // namespace
@@ -391,16 +431,18 @@ void add_check(Command& parser, Commands& commands) {
   auto* command =
       parser.add_subcommand("check", "Validate the configuration, database, and Kafka (read-only)");
   const auto config = add_config_arguments(*command);
-  const auto probe = std::make_shared<bool>(false);
-  command->add_flag("--probe", *probe,
+  const auto arguments = std::make_shared<Arguments>();
+  command->add_flag("--probe", arguments->probe,
                     "Also connect to the hosts that http handlers call, without a request");
-  commands.set_action(command, [&commands, config, probe] {
+  command->add_json_flag(arguments->json);
+  command->exit_status({{"0", "ready to run"},
+                        {"1", "something failed"},
+                        {"2", "usage or configuration error; nothing was changed"}});
+  commands.set_action(command, [&commands, config, arguments] {
     try {
-      return check(config->load_to_relay(), commands.program().registry, *probe);
+      return check(config->load_to_relay(), commands.program().registry, *arguments);
     } catch (const ConfigErrors& errors) {
-      for (const auto& problem : errors.problems())
-        std::cout << "WRONG   " << problem << '\n';
-      return static_cast<int>(kBadCall);
+      return reject(errors, arguments->json);
     }
   });
 }

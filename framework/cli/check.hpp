@@ -1,8 +1,9 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <iostream>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -22,32 +23,59 @@
 
 namespace pawl::cli {
 
-/// Prints each finding as it comes, and counts.
+/// One result of `check`.
+struct Finding {
+  enum class Mark { kOk, kInfo, kWarn, kFail };
+  Mark mark;
+  std::string section;  ///< "PostgreSQL"
+  std::string text;
+};
+/// `check --json`.
+[[nodiscard]] std::string check_json(const std::vector<Finding>& findings);
+
+/// Collects findings, and passes each on as it is found.
 class Findings {
  public:
-  void good(const std::string& text) const { std::cout << "ok      " << text << '\n'; }
-  void note(const std::string& text) const { std::cout << "note    " << text << '\n'; }
-  void wrong(const std::string& text) {
-    std::cout << "WRONG   " << text << '\n';
-    ++wrong_;
+  using Sink = std::function<void(const Finding&)>;
+  explicit Findings(Sink sink) : sink_(std::move(sink)) {}
+
+  /// Of the findings that follow.
+  void section(std::string name) { section_ = std::move(name); }
+  void good(std::string text) { add(Finding::Mark::kOk, std::move(text)); }
+  void note(std::string text) { add(Finding::Mark::kInfo, std::move(text)); }
+  void wrong(std::string text) { add(Finding::Mark::kFail, std::move(text)); }
+
+  [[nodiscard]] const std::vector<Finding>& all() const { return all_; }
+  /// Failures.
+  [[nodiscard]] std::int64_t count() const {
+    return std::ranges::count(all_, Finding::Mark::kFail, &Finding::mark);
   }
-  [[nodiscard]] int count() const { return wrong_; }
 
  private:
-  int wrong_ = 0;
+  void add(Finding::Mark mark, std::string text) {
+    all_.push_back({mark, section_, std::move(text)});
+    sink_(all_.back());
+  }
+
+  Sink sink_;
+  std::string section_;
+  std::vector<Finding> all_;
 };
 
 /// What `pawl check` does: finds everything that is not in place, and changes nothing.
 class Check {
  public:
-  Check(const Options& options, const Registry& registry, bool probe)
+  /// `sink`: gets each finding as it is found.
+  Check(const Options& options, const Registry& registry, bool probe, Findings::Sink sink)
       : options_(options),
         registry_(registry),
         relays_only_(config::only_relays(options)),
-        probe_(probe) {}
+        probe_(probe),
+        findings_(std::move(sink)) {}
 
   /// The exit code.
   int run();
+  [[nodiscard]] const std::vector<Finding>& findings() const { return findings_.all(); }
 
  private:
   /// It is certain, without a message, that these options publish the outbox.

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <sstream>
 
 #include "cli/commands.hpp"
 #include "cli/message_file.hpp"
@@ -34,6 +35,7 @@
 #include "ledger/history_view.hpp"
 #include "ledger/key_view.hpp"
 #include "ledger/offset_register.hpp"
+#include "ledger/rows.hpp"
 #include "message/idempotency_key.hpp"
 #include "message/traceparent.hpp"
 #include "pawl/errors.hpp"
@@ -52,6 +54,7 @@ struct Arguments {
   std::optional<std::int32_t> partition;
   std::optional<std::int64_t> offset;
   bool commit = false;
+  bool json = false;
   std::string because;
 };
 
@@ -108,6 +111,20 @@ class Source {
   std::optional<kafka::Record> record_;
 };
 
+/// What commands print for people, while it exists.
+class CapturedText {
+ public:
+  CapturedText() : screen_(std::cout.rdbuf(text_.rdbuf())) {}
+  ~CapturedText() { std::cout.rdbuf(screen_); }
+  CapturedText(const CapturedText&) = delete;
+  CapturedText& operator=(const CapturedText&) = delete;
+  [[nodiscard]] std::string text() const { return text_.str(); }
+
+ private:
+  std::ostringstream text_;
+  std::streambuf* screen_;
+};
+
 std::string shown(std::optional<std::string_view> bytes) {
   return to_text(decode(bytes, kShown));
 }
@@ -145,8 +162,10 @@ class CommitByHand final : public engine::LastStep {
 
 class Trial {
  public:
-  Trial(const Options& options, const Registry& registry, const Message& message)
-      : options_(options),
+  /// `report`: of --json.
+  Trial(const Options& options, const Registry& registry, const Message& message, Json& report)
+      : report_(report),
+        options_(options),
         router_(options, registry),
         message_(message),
         json_(reader_, message),
@@ -155,6 +174,15 @@ class Trial {
       on_connect(session_->connection());
     // dblink_exec commits on its server even where the trial is rolled back.
     handlers::require_atomicity(*session_, router_, options.handlers);
+    report_["message"] = {{"topic", std::string(message.topic())},
+                          {"partition", message.partition()},
+                          {"offset", message.offset()}};
+    for (const auto* absent : {"handler", "idempotency_key", "scope", "result", "processed_before"})
+      report_[absent] = nullptr;
+    report_["statements"] = Json::array();
+    report_["rows"] = Json::array();
+    report_["response"] = nullptr;
+    report_["error"] = nullptr;
   }
 
   int run(bool commit, const std::string& because) {
@@ -164,10 +192,12 @@ class Trial {
     try {
       binding_ = router_.route(message_, json_);
       if (binding_ == nullptr) {
+        report_["result"] = "no-handler";
         std::cout << "handler   none: no handler of this topic has a `when` that holds; "
                      "failures.unmatched says what becomes of it\n";
         return kFailed;
       }
+      report_["handler"] = binding_->label;
       std::cout << fmt::format("handler   {}\n", printable(binding_->label));
       has_key = find_key();
     } catch (...) {  // code's may be anything
@@ -175,7 +205,11 @@ class Trial {
     }
     if (has_key)
       say_whether_processed();
+    if (!has_key)
+      report_["result"] = "no-key";
     if (binding_->leased != nullptr) {
+      if (has_key)
+        report_["result"] = "external-call";
       std::cout << "effect    a call to the outside under a lease, which is not made here\n";
       try {
         say_request();
@@ -207,6 +241,8 @@ class Trial {
     key_ = std::get<engine::Key>(key).text;
     std::string buffer;
     scope_ = engine::scope_name(options_.kafka, binding_->scope, message_.topic(), buffer);
+    report_["idempotency_key"] = key_;
+    report_["scope"] = scope_;
     std::cout << fmt::format("key       {} in scope {}\n", printable(key_), printable(scope_));
     return true;
   }
@@ -219,6 +255,10 @@ class Trial {
     const auto& before = found.front();
     const bool conflicts =
         binding_->conflicts(message::payload_hash(message_), before.payload_hash);
+    report_["processed_before"] = {{"topic", before.topic},
+                                   {"partition", before.partition},
+                                   {"offset", before.offset},
+                                   {"conflict", conflicts}};
     std::cout << fmt::format(
         "          PROCESSED BEFORE, at {} [{}] offset {}{}; what it would do is shown all the "
         "same\n",
@@ -263,14 +303,19 @@ class Trial {
     const auto* planner = binding_->handler->planner();
     const bool bound = planner != nullptr && planner->plan(plan, message_, json_);
     for (std::size_t i = 0; i < written.size(); ++i) {
+      auto& statement = report_["statements"].emplace_back(
+          Json{{"sql", written[i].sql}, {"parameters", nullptr}});
       std::cout << fmt::format("sql       {}\n", printable_lines(written[i].sql));
       if (!bound || i >= plan.steps().size())
         continue;
       auto& parameters = plan.steps()[i].request.parameters;
       const auto view = parameters.view();
+      auto& bound_values = statement["parameters"] = Json::array();
       for (int p = 0; p < parameters.count(); ++p) {
         const auto* value = view.values[p];
         const auto length = static_cast<std::size_t>(view.lengths[p]);
+        bound_values.push_back(
+            value == nullptr ? Json(nullptr) : readable(std::string_view(value, length), kShown));
         std::cout << fmt::format(
             "          ${} = {}\n", p + 1,
             value == nullptr ? "NULL" : shown(std::string_view(value, length)));
@@ -280,6 +325,10 @@ class Trial {
 
   int fail(bool alive) {
     const auto failure = engine::explain(std::current_exception(), alive);
+    report_["result"] = "failed";
+    report_["error"] = {{"text", failure.text},
+                        {"sqlstate", or_null(failure.sqlstate)},
+                        {"detail", or_null(failure.detail)}};
     std::cout << fmt::format("FAILED    {}{}\n", printable_lines(failure.text),
                              engine::sqlstate_text(failure));
     if (!failure.detail.empty())
@@ -306,16 +355,18 @@ class Trial {
       request.to(check);
       (void)frame.exec(request);
       say_rows(frame);
+      report_["response"] = readable(response);
       if (response)
         std::cout << fmt::format("response  {}\n", shown(*response));
     } catch (...) {  // code's may be anything
       return fail(session_->alive());
     }
+    report_["result"] = "rolled-back";
     std::cout << "rolled back: nothing of it is stored\n";
     return kDone;
   }
 
-  static void say_rows(postgres::Frame& frame) {
+  void say_rows(postgres::Frame& frame) {
     const postgres::Statement touched{"", kTouched};
     postgres::Request request;
     request.to(touched);
@@ -324,6 +375,10 @@ class Trial {
     if (PQntuples(rows) == 0)
       std::cout << "rows      none\n";
     for (int row = 0; row < PQntuples(rows); ++row) {
+      report_["rows"].push_back({{"table", std::string(PQgetvalue(rows, row, 0))},
+                                 {"inserted", ledger::integer(rows, row, 1)},
+                                 {"updated", ledger::integer(rows, row, 2)},
+                                 {"deleted", ledger::integer(rows, row, 3)}});
       std::cout << fmt::format("rows      {}: {} inserted, {} updated, {} deleted\n",
                                printable(PQgetvalue(rows, row, 0)), PQgetvalue(rows, row, 1),
                                PQgetvalue(rows, row, 2), PQgetvalue(rows, row, 3));
@@ -351,12 +406,14 @@ class Trial {
     try {
       const auto outcome =
           processor.process(*session_, {message_, known->id, std::nullopt, last}, subject);
+      report_["result"] = outcome == ledger::Outcome::kDuplicate ? "duplicate" : "committed";
       std::cout << (outcome == ledger::Outcome::kDuplicate
                         ? "a duplicate: nothing was done\n"
                         : "committed: key and effects are stored, and the stored offset is where "
                           "it was\n");
       return kDone;
     } catch (const KeyIsParked&) {
+      report_["result"] = "record-key-parked";
       std::cout << fmt::format(
           "not committed: a dead letter of its record key is unresolved, and later messages of the "
           "key wait for it. This lists it: {} --topic {}; replay or discard it first\n",
@@ -367,6 +424,7 @@ class Trial {
     }
   }
 
+  Json& report_;
   const Options& options_;
   const handlers::Router router_;
   const Message message_;
@@ -386,8 +444,21 @@ int try_it(const Program& program, const Options& options, const Arguments& argu
   if (arguments.commit && arguments.because.empty())
     throw BadCall("--commit requires --because TEXT");
   const Source source(options, arguments);
-  return Trial(options, program.registry, source.message())
-      .run(arguments.commit, arguments.because);
+  Json report;
+  const auto trial = [&] {
+    return Trial(options, program.registry, source.message(), report)
+        .run(arguments.commit, arguments.because);
+  };
+  if (!arguments.json)
+    return trial();
+  const auto code = [&] {
+    const CapturedText captured;
+    const auto code_of_trial = trial();
+    report["text"] = captured.text();
+    return code_of_trial;
+  }();
+  std::cout << indented(report) << '\n';
+  return code;
 }
 
 }  // namespace
@@ -412,6 +483,7 @@ void add_try(Command& parser, Commands& commands) {
                     "Commit key and effects; pawl run then treats the message as a duplicate");
   command->add_option("--because", arguments->because, "Reason of --commit, stored in the history")
       ->reason();
+  command->add_json_flag(arguments->json);
   commands.set_action(command, [&commands, config, arguments] {
     return try_it(commands.program(), config->load(), *arguments);
   });

@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <sstream>
 
+#include <nlohmann/json.hpp>
+
 #include "ledger/register_view.hpp"
 #include "postgres/session.hpp"
 #include "prelude.hpp"
@@ -15,6 +17,9 @@ TEST_CASE("check finds everything in place and changes nothing") {
                               ContainsSubstring("topic " + site.topic + ", 2 partitions") &&
                               ContainsSubstring("ok      handler[0].sql[1]"));
   CHECK(site.sql("SELECT count(*) FROM pawl.consumers") == "0");
+  const auto json = site.run({"check", "--json"});
+  CHECK(json.code == 0);
+  CHECK(nlohmann::json::parse(json.out).at("ready") == true);
   CHECK(site.run({"check", "--set", "kafka.group_protocol=consumer"}).code == 0);
 }
 
@@ -51,6 +56,19 @@ TEST_CASE("check says everything that is wrong at once") {
       "[[handler]]\n"
       "topics = [\"no-such-topic\"]\n"
       "function = \"app.no_such_function\"\n";
+  const auto json = site.run({"check", "--json"});
+  CHECK(json.code == 1);
+  const auto report = nlohmann::json::parse(json.out);
+  CHECK(report.at("ready") == false);
+  const auto failed = [&report](const std::string& text) {
+    const auto& findings = report.at("findings");
+    return std::any_of(findings.begin(), findings.end(), [&](const auto& finding) {
+      return finding.at("result") == "fail" &&
+             finding.at("text").template get<std::string>().find(text) != std::string::npos;
+    });
+  };
+  CHECK(failed("relation \"ledger\" does not exist"));
+  CHECK(failed("no-such-topic"));
   const auto outcome = site.run({"check"});
   INFO(outcome.out);
   CHECK(outcome.code == 1);

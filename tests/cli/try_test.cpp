@@ -16,6 +16,22 @@ TEST_CASE("try shows what a message would do, and rolls it back") {
                  ContainsSubstring("rolled back: nothing of it is stored"));
   CHECK(site.sql("SELECT count(*) FROM ledger") == "0");
   CHECK(site.sql("SELECT count(*) FROM pawl.idempotency_keys") == "0");
+  const auto json_of = [&site](int code) {
+    const auto outcome = site.run({"try", "-t", site.topic, "-p", "0", "--offset", "0", "--json"});
+    INFO(outcome.out << outcome.err);
+    CHECK(outcome.code == code);
+    return nlohmann::json::parse(outcome.out);
+  };
+  const auto json = json_of(0);
+  CHECK(json.at("idempotency_key") == "e-1");
+  CHECK(json.at("result") == "rolled-back");
+  CHECK(json.at("statements").size() == 2);
+  CHECK(json.at("statements")[0].at("parameters")[0] == "e-1");
+  CHECK(
+      json.at("rows")[1] ==
+      nlohmann::json{{"table", "public.ledger"}, {"inserted", 1}, {"updated", 0}, {"deleted", 0}});
+  CHECK(json.at("error").is_null());
+  CHECK(json.at("processed_before").is_null());
 
   // Once it is processed, it says so.
   CHECK(site.run({"run", "--drain"}).code == 0);
