@@ -1,3 +1,5 @@
+#include <nlohmann/json.hpp>
+
 #include "failing_site.hpp"
 #include "prelude.hpp"
 #include "site.hpp"
