@@ -1,4 +1,5 @@
-// `offsets set` and `offsets reset`: an operator states where partitions go on, while they run.
+// `offsets set` and `offsets reset`: an operator sets the next offset of partitions, while they
+// run.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -62,8 +63,9 @@ struct Plan {
 
 FatalError met_meanwhile(const InvocationOptions& invocation, const std::string& what) {
   return FatalError(fmt::format(
-      "a consumer has met {} meanwhile and stored where it begins; nothing was changed. "
-      "Repeat the command if it still applies: {}",
+      "a consumer was assigned {} at the same time and stored its initial offset. Nothing was "
+      "changed. Repeat the command if it still applies:\n"
+      "  {}",
       what, command_text(invocation, "offsets show")));
 }
 
@@ -90,12 +92,12 @@ class OffsetChange {
     }
     print();
     if (arguments_.dry_run) {
-      std::cout << "Nothing was changed: --dry-run.\n";
+      std::cout << "Nothing was changed (--dry-run).\n";
       return kDone;
     }
     apply();
     std::cout << fmt::format(
-        "Done. A running consumer goes on from there within {} s.\n",
+        "Done. A running consumer continues there within {} s.\n",
         std::max<std::int64_t>(1, options_.postgres.poll_interval.count() / 1000));
     return kDone;
   }
@@ -165,12 +167,13 @@ void OffsetChange::plan_from_kafka(const kafka::Client& client) {
   const auto described = client.describe({topic}, kKafkaTimeout);
   const auto found = described.find(topic);
   if (found == described.end()) {
-    throw BadCall(fmt::format("--topic {}: Kafka has no such topic; create it first", topic));
+    throw BadCall(fmt::format("topic {} does not exist in Kafka. Create it first", topic));
   }
   const auto count = found->second.partitions;
   if (partitions_.partition && *partitions_.partition >= count) {
-    throw BadCall(fmt::format("--partition {}: {} has the partitions 0 to {}",
-                              *partitions_.partition, topic, count - 1));
+    throw BadCall(
+        fmt::format("invalid value for --partition: \"{}\". Topic {} has partitions 0 to {}",
+                    *partitions_.partition, topic, count - 1));
   }
   std::vector<TopicPartition> all;
   for (std::int32_t p = 0; p < count; ++p)
@@ -178,7 +181,7 @@ void OffsetChange::plan_from_kafka(const kafka::Client& client) {
   const auto ranges = client.log_ranges(all, kKafkaTimeout);
   if (ranges.size() != all.size()) {
     throw kafka::KafkaError(kafka::ErrorKind::kPassing,
-                            fmt::format("a partition of {} has no leader now", topic));
+                            fmt::format("a partition of {} has no leader", topic));
   }
   std::map<TopicPartition, kafka::LogRange> asked;
   for (const auto& [partition, range] : ranges) {
@@ -219,9 +222,9 @@ void OffsetChange::plan_first_contact(const kafka::Client& client,
   const auto start = OffsetTarget::start_of(options_.kafka);
   if (!start) {
     throw BadCall(fmt::format(
-        "no offset of {} is stored yet, and first contact needs a position for each of its {} "
-        "partitions at once, but kafka.start = \"halt\" gives none to the others. Use --all "
-        "(correct single partitions afterwards), or override it: --set kafka.start=earliest",
+        "no offset of {} is stored yet, so each of its {} partitions requires an initial offset, "
+        "but kafka.start = \"halt\" provides none. Use --all, and change single partitions "
+        "afterwards, or --set kafka.start=earliest",
         partitions_.topic, ranges.size()));
   }
   for (const auto& [partition, next] : resolve(client, *start, others)) {
@@ -233,11 +236,10 @@ void OffsetChange::plan_first_contact(const kafka::Client& client,
 
 void OffsetChange::plan_without_kafka(const std::string& problem) {
   if (target_.kind != OffsetTarget::Kind::kOffset || !arguments_.force) {
-    throw FatalError(
-        fmt::format("Kafka does not answer, so the position cannot be found or held against the "
-                    "log: {}. Repeat "
-                    "it when Kafka is back, or give an offset and --force to store it unchecked",
-                    problem));
+    throw FatalError(fmt::format(
+        "Kafka is unreachable, so the offset cannot be compared with the log: {}. Repeat "
+        "the command once Kafka is reachable, or use an offset with --force",
+        problem));
   }
   plan_.moves.clear();  // Kafka may have gone while it was asked
   for (const auto& [partition, row] : rows_) {
@@ -245,16 +247,15 @@ void OffsetChange::plan_without_kafka(const std::string& problem) {
       plan_.moves.push_back({row.partition, row, std::nullopt, target_.number});
   }
   if (plan_.moves.empty()) {
-    throw FatalError(
-        fmt::format("Kafka does not answer ({}), and no offset is stored for what was asked for; "
-                    "repeat it when "
-                    "Kafka is back",
-                    problem));
+    throw FatalError(fmt::format(
+        "Kafka is unreachable ({}), and no offset is stored for these partitions. Repeat "
+        "the command once Kafka is reachable",
+        problem));
   }
 }
 
-/// kafka.start = "committed" begins at the log's start where nothing is committed; who names that
-/// place expects that there is one.
+/// With kafka.start = "committed", a partition without a committed offset starts at the log's
+/// start; an operator who writes --to committed expects that there is one.
 void OffsetChange::require_committed(const kafka::Client& client,
                                      const std::map<TopicPartition, kafka::LogRange>& asked) const {
   if (arguments_.to != "committed")
@@ -272,9 +273,9 @@ void OffsetChange::require_committed(const kafka::Client& client,
   if (without.empty())
     return;
   throw BadCall(fmt::format(
-      "--to committed: group {} has committed nothing to Kafka for {} [{}]; nothing was changed. "
-      "Correct kafka.group if that is not the group that you mean, or state the position of each: "
-      "{} {} --to earliest (or latest, or an offset)",
+      "--to committed: group {} has no committed offset in Kafka for {}[{}]. Nothing was changed. "
+      "Check kafka.group, or set the offset of each partition:\n"
+      "  {} {} --to earliest",
       options_.kafka.group, partitions_.topic, fmt::join(without, ", "),
       command_text(options_.invocation, arguments_.action),
       partition_words({partitions_.topic, without.front()})));
@@ -286,12 +287,10 @@ void OffsetChange::require_servable() const {
   for (const auto& move : plan_.moves) {
     if (!move.range || (move.next >= move.range->start && move.next <= move.range->end))
       continue;
-    throw BadCall(
-        fmt::format("{} [{}] cannot go on at {}: Kafka's log holds the offsets {} to {} (its end); "
-                    "the partition "
-                    "would halt. Give an offset between them, or --force",
-                    move.partition.topic, move.partition.partition, move.next, move.range->start,
-                    move.range->end));
+    throw BadCall(fmt::format(
+        "{} cannot continue at offset {}, because the log has offsets {} to {} (end): the "
+        "partition would halt. Use an offset of this range, or --force",
+        name_of(move.partition), move.next, move.range->start, move.range->end));
   }
 }
 
@@ -307,27 +306,27 @@ void OffsetChange::print() const {
   using Align = Table::Align;
   Table table({{"TOPIC"},
                {"PARTITION", Align::kRight},
-               {"NEXT NOW", Align::kRight},
-               {"NEXT THEN", Align::kRight},
-               {"LOG START", Align::kRight},
-               {"LOG END", Align::kRight},
-               {"WHAT HAPPENS"}});
+               {"OFFSET", Align::kRight},
+               {"NEW OFFSET", Align::kRight},
+               {"START", Align::kRight},
+               {"END", Align::kRight},
+               {"EFFECT"}});
   for (const auto& move : plan_.moves) {
     std::string what;
     if (!move.asked_for) {
-      what = "first contact: kafka.start decides";
+      what = "first assignment: kafka.start determines it";
     } else if (!move.row) {
-      what = "first position";
+      what = "initial offset";
     } else if (move.other_topic) {
-      what = fmt::format("{} offsets of the new topic are delivered, {} are LEFT OUT",
+      what = fmt::format("{} offsets of the new topic are delivered, {} are SKIPPED",
                          move.in_log(move.next, move.range->end),
                          move.in_log(move.range->start, move.next));
     } else if (const auto now = move.row->stored.next(); move.next < now) {
       what = fmt::format("{} offsets are delivered again", move.in_log(move.next, now));
     } else if (move.next > now) {
-      what = fmt::format("{} offsets are LEFT OUT", move.in_log(now, move.next));
+      what = fmt::format("{} offsets are SKIPPED", move.in_log(now, move.next));
     } else {
-      what = "stays";
+      what = "unchanged";
     }
     if (move.row && move.row->state == ledger::PartitionState::kHalted)
       what += ", the halt ends";
@@ -343,14 +342,13 @@ void OffsetChange::print() const {
     return move.goes_back() || move.other_topic;
   });
   if (again) {
-    std::cout << "Of what is delivered, messages whose key is stored are duplicates and have no "
-                 "second effect.\n";
+    std::cout << "Messages whose key is stored are duplicates: they have no second effect.\n";
   }
   // Without --force it is refused.
   if (again && arguments_.force && plan_.horizon.pruned_to()) {
     std::cout << fmt::format(
-        "Keys of before {} are not kept: older messages, if there are any, are NOT recognised and "
-        "are applied again.\n",
+        "Keys from before {} are removed: older messages are NOT recognized as duplicates, and are "
+        "applied again.\n",
         ledger::to_string(*plan_.horizon.pruned_to()));
   }
 }

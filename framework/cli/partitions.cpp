@@ -59,18 +59,18 @@ int set_state(const Options& options, const PartitionArguments& partitions, Part
       continue;
     switch (change) {
       case StateChange::kDone:
-        std::cout << fmt::format("{} was {}, is {}; next offset {}\n", name,
+        std::cout << fmt::format("{} was {} and is {} now. Next offset: {}\n", name,
                                  ledger::to_string(row.state), ledger::to_string(state),
                                  row.stored.next());
         break;
       case StateChange::kWasSo:
-        std::cout << fmt::format("{} is {} already\n", name, ledger::to_string(state));
+        std::cout << fmt::format("{} was {} before\n", name, ledger::to_string(state));
         break;
       case StateChange::kChangedMeanwhile:
         changed_meanwhile = true;
         std::cerr << fmt::format(
-            "{}: it is not {} any more as it was when it was read, nothing was changed there; look "
-            "with: {}\n",
+            "{} changed after it was read ({}), so it was not changed. Check it:\n"
+            "  {}\n",
             name, ledger::to_string(row.state), command_text(options.invocation, "status"));
         break;
     }
@@ -85,8 +85,7 @@ int skip(const Options& options, const PartitionArguments& partitions, std::int6
   const auto session = connect_database(options);
   const auto consumer = require_consumer(*session, options);
   const auto row = choose_rows(*session, options, consumer, partitions).front();
-  const auto kept = skip_message(*session, options, consumer, row, offset, reason.text,
-                                 fmt::format("--offset {}: ", offset));
+  const auto kept = skip_message(*session, options, consumer, row, offset, reason.text);
   if (reason.json) {
     std::cout << indented({{"topic", row.partition.topic},
                            {"partition", row.partition.partition},
@@ -97,10 +96,10 @@ int skip(const Options& options, const PartitionArguments& partitions, std::int6
               << '\n';
     return kDone;
   }
-  std::cout << fmt::format("{} offset {} is skipped; {}. {}: {}\n", name_of(row.partition), offset,
-                           row.state == PartitionState::kPaused ? "the partition stays paused"
-                                                                : "the partition goes on after it",
-                           kept, command_text(options.invocation, "skipped list"));
+  std::cout << fmt::format("{}@{} is skipped. {}. The partition {}.\n  {}\n",
+                           name_of(row.partition), offset, kept,
+                           row.state == PartitionState::kPaused ? "stays paused" : "continues",
+                           command_text(options.invocation, "skipped list"));
   return kDone;
 }
 

@@ -9,8 +9,8 @@
 #include "console/connections.hpp"
 #include "console/decoded.hpp"
 #include "console/operator_change.hpp"
+#include "console/partition_view.hpp"
 #include "kafka/fetch_one.hpp"
-#include "message/timestamp.hpp"
 
 namespace pawl::cli {
 namespace {
@@ -57,8 +57,8 @@ void print(const Message& message, const Arguments& arguments) {
     return;
   }
   std::cout << fmt::format(
-      "{} [{}] offset {}, timestamp {}\n{}", message.topic(), message.partition(), message.offset(),
-      message.timestamp() ? std::to_string(message::milliseconds_of(message.timestamp())) : "none",
+      "{}@{}, timestamp {}\n{}", name_of({std::string(message.topic()), message.partition()}),
+      message.offset(), message.timestamp() ? json_of(*message.timestamp()).dump() : "none",
       parts_text(message, arguments.max_bytes));
 }
 
@@ -72,12 +72,12 @@ int peek(const Options& options, const Arguments& arguments) {
   const auto topic_id = topic_id_of(*client, partition.topic);
   const auto record = kafka::fetch_one_kept(*client, partition, offset, kMessageTimeout);
   if (!record) {
-    throw BadCall(fmt::format("{} [{}] has no message at offset {} or behind it", partition.topic,
-                              partition.partition, offset));
+    throw BadCall(
+        fmt::format("{} has no message at or after offset {}", name_of(partition), offset));
   }
   if (arguments.offset && record->offset() != offset) {
-    throw BadCall(fmt::format("--offset {}: {} [{}] has no message there, the next one is at {}",
-                              offset, partition.topic, partition.partition, record->offset()));
+    throw BadCall(fmt::format("{}@{} does not exist. The next message is at offset {}",
+                              name_of(partition), offset, record->offset()));
   }
   print(record->view(partition.topic, topic_id), arguments);
   return kDone;

@@ -1,4 +1,4 @@
-// `dlq replay`: takes dead letters through the handlers of the configuration again.
+// `dlq replay`: processes dead letters again with the current handlers.
 #include <fmt/format.h>
 
 #include <iostream>
@@ -73,8 +73,8 @@ class ReplayRun {
 
   void replay_chosen() {
     const auto filter = arguments_.letters->filter();
-    // What was parked behind a letter becomes free only when that one is replayed: again, while
-    // that goes on.
+    // A parked message can be replayed only after the dead letter before it, so repeat while there
+    // is progress.
     bool advanced = true;
     while (advanced && !full()) {
       advanced = false;
@@ -177,13 +177,13 @@ class ReplayRun {
       if (count > 0)
         std::cout << fmt::format(", {} {}", count, what);
     };
-    add(counts_[Kind::kDuplicate], "had been processed already");
+    add(counts_[Kind::kDuplicate], "already processed");
     add(counts_[Kind::kFailed], "failed again");
-    add(counts_[Kind::kPending], "whose lease was not to be had");
-    add(counts_[Kind::kUnreadable], "whose bytes are gone or cannot be read");
-    add(counts_[Kind::kNotRead], "whose bytes could not be read from Kafka");
+    add(counts_[Kind::kPending], "without a lease");
+    add(counts_[Kind::kUnreadable], "without readable bytes");
+    add(counts_[Kind::kNotRead], "not read from Kafka");
     add(static_cast<std::int64_t>(refused_.size()), "need --force");
-    add(waits_, "wait behind an earlier one of their record key");
+    add(waits_, "waiting for an earlier one of their record key");
     std::cout << '\n';
   }
 

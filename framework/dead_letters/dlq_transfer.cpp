@@ -131,7 +131,7 @@ int export_letters(const Options& options, const ExportArguments& arguments) {
       ledger::LetterOrder::kById);
   std::cout.flush();
   if (!std::cout)
-    throw FatalError("stdout: cannot write the export; it is not complete");
+    throw FatalError("cannot write the export to standard output; it is incomplete");
   return kDone;
 }
 
@@ -145,7 +145,7 @@ int import_letters(const Options& options, const ImportArguments& arguments) {
   const auto for_each_line = [&](const std::function<void(DeadLetter)>& use) {
     std::ifstream file(arguments.file, std::ios::binary);
     if (!file)
-      throw BadCall(fmt::format("{}: cannot read it", arguments.file));
+      throw BadCall(fmt::format("cannot read {}", arguments.file));
     std::string line;
     for (int number = 1; std::getline(file, line); ++number) {
       if (line.empty())
@@ -155,8 +155,7 @@ int import_letters(const Options& options, const ImportArguments& arguments) {
         letter = from_json(line);
       } catch (const std::exception& error) {
         throw BadCall(
-            fmt::format("{}:{}: no dead letter as `dlq export` writes it: {}; nothing "
-                        "was stored",
+            fmt::format("{}:{}: not a dead letter as written by dlq export: {}. Nothing was stored",
                         arguments.file, number, error.what()));
       }
       use(std::move(letter));
@@ -197,10 +196,10 @@ int import_letters(const Options& options, const ImportArguments& arguments) {
     return kDone;
   }
   std::cout << (arguments.dry_run ? fmt::format("would import up to {} dead letters", unresolved)
-                                  : fmt::format("imported {} dead letters, {} were here already",
+                                  : fmt::format("imported {} dead letters, {} were stored before",
                                                 stored, unresolved - stored));
   if (resolved > 0)
-    std::cout << fmt::format("; {} are resolved and were left out", resolved);
+    std::cout << fmt::format("; {} resolved dead letters were omitted", resolved);
   std::cout << '\n';
   return kDone;
 }

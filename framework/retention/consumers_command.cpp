@@ -1,5 +1,5 @@
-// `consumers list` and `consumers forget`: who has processed anything into this database, and whose
-// rows hold idempotency keys back although it will not come again.
+// `consumers list` and `consumers remove`: the consumers of this database. The rows of a consumer
+// that is not used anymore block the removal of idempotency keys.
 #include "retention/consumers_command.hpp"
 
 #include <fmt/format.h>
@@ -81,9 +81,9 @@ const ledger::ConsumerView& find(const std::vector<ledger::ConsumerView>& consum
   for (const auto& consumer : consumers)
     names.push_back(consumer.cluster + "/" + consumer.group);
   throw BadCall(fmt::format(
-      "GROUP {}: this database has no consumer {}/{}; it has {}. Another cluster's is named by "
+      "this database has no consumer {}/{}. Its consumers: {}. For another kafka.cluster, use "
       "--cluster",
-      group, cluster, group, names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "))));
+      cluster, group, names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "))));
 }
 
 int forget(const Options& options, const ForgetArguments& arguments) {
@@ -97,21 +97,21 @@ int forget(const Options& options, const ForgetArguments& arguments) {
       return ledger::forget_consumer(*session, options.postgres.schema, consumer.id,
                                      arguments.because, arguments.letters);
     } catch (const postgres::InDoubt& error) {
-      throw FatalError(fmt::format("{}: {}; whether it was stored is unknown: look with: {}", name,
-                                   error.what(),
+      throw FatalError(fmt::format("{}: {}. Whether it was removed is unknown. Check it:\n  {}",
+                                   name, error.what(),
                                    command_text(options.invocation, "consumers list")));
     } catch (const postgres::Error& error) {
       if (error.sqlstate() != "42501")
         throw;
       throw FatalError(fmt::format(
-          "{}: {}; nothing was changed. A consumer's own role may not remove another's rows: do it "
-          "as the owner of schema {}, with --set postgres.url=...",
+          "{}: {}. Nothing was changed. The role of a consumer lacks the privilege. Connect as the "
+          "owner of schema {}: --set postgres.url=URL",
           name, error.what(), options.postgres.schema));
     }
   }();
   if (!forgotten.live.empty()) {
     throw FatalError(
-        fmt::format("{}: its processes live ({}); nothing was changed. Stop them first", name,
+        fmt::format("{} has running processes ({}). Nothing was changed. Stop them first", name,
                     printable(forgotten.live)));
   }
   if (arguments.json) {
@@ -124,16 +124,16 @@ int forget(const Options& options, const ForgetArguments& arguments) {
               << '\n';
     return kDone;
   }
-  std::cout << fmt::format("{} is forgotten: {} partition{} of the register, {} share{} in scopes",
-                           name, forgotten.partitions, forgotten.partitions == 1 ? "" : "s",
+  std::cout << fmt::format("{} is removed: {} stored offset{}, {} scope{}", name,
+                           forgotten.partitions, forgotten.partitions == 1 ? "" : "s",
                            forgotten.scopes, forgotten.scopes == 1 ? "" : "s");
   if (arguments.letters) {
-    std::cout << fmt::format(", {} dead letters, {} records of skipped messages", forgotten.letters,
+    std::cout << fmt::format(", {} dead letters, {} skipped messages", forgotten.letters,
                              forgotten.skipped);
   } else if (consumer.letters > 0) {
-    std::cout << fmt::format("; {} dead letters that wait for somebody stay", consumer.letters);
+    std::cout << fmt::format("; {} unresolved dead letters are kept", consumer.letters);
   }
-  std::cout << ".\nShould it come again it halts until `offsets set` says where it begins.\n";
+  std::cout << ".\nIf it runs again, it halts until pawl offsets set sets its offsets.\n";
   return kDone;
 }
 

@@ -1,4 +1,4 @@
-// `prune`: removes what retention lets go; what a running consumer does by itself.
+// `prune`: deletes expired keys and records, as a running consumer does.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -77,9 +77,10 @@ void print_json(const engine::RetentionReport& report, bool dry_run) {
 
 void print(const engine::RetentionReport& report, bool dry_run) {
   if (!report.scopes.empty()) {
-    Table table({{"SCOPE"}, {"KEPT FOR"}, {"KEYS GO BEFORE"}, {"WENT BEFORE"}, {"HELD BACK BY"}});
+    Table table(
+        {{"SCOPE"}, {"RETENTION"}, {"REMOVABLE BEFORE"}, {"REMOVED BEFORE"}, {"BLOCKED BY"}});
     for (const auto& [scope, cutoff, kept, swept] : report.scopes) {
-      table.add({scope.name, kept == milliseconds{0} ? "ever" : config::format_duration(kept),
+      table.add({scope.name, kept == milliseconds{0} ? "forever" : config::format_duration(kept),
                  when(cutoff.keys), when(scope.pruned_to),
                  cutoff.held_by.empty() ? "-" : cutoff.held_by});
     }
@@ -89,9 +90,9 @@ void print(const engine::RetentionReport& report, bool dry_run) {
     if (!scope.cutoff.unusable_time.empty())
       std::cout << engine::unusable_time_text(scope.cutoff.unusable_time) << '\n';
   }
-  std::cout << fmt::format("{} {}{}\n", dry_run ? "would remove" : "removed",
-                           engine::removed_text(report),
-                           report.interrupted ? "; interrupted, repeat it for the rest" : "");
+  std::cout << fmt::format(
+      "{} {}{}\n", dry_run ? "would remove" : "removed", engine::removed_text(report),
+      report.interrupted ? ". Interrupted: repeat the command for the rest" : "");
 }
 
 std::string holder() {
@@ -120,19 +121,18 @@ int prune(const Options& options, const Arguments& arguments) {
       return pruning.run(session,
                          arguments.dry_run ? engine::PassMode::kDryRun : engine::PassMode::kAlways);
     } catch (const postgres::InDoubt& error) {
-      throw FatalError(
-          fmt::format("{}; what was removed is removed, repeat it for the rest", error.what()));
+      throw FatalError(fmt::format("{}. Repeat the command to remove the rest", error.what()));
     }
   }();
   if (report.busy) {
     throw FatalError(
-        "another process of this consumer removes keys now (pawl.retention_state names it); it "
-        "does "
-        "the same, so there is nothing to do. If it has died, its turn ends within 30 s");
+        "another process of this consumer is removing keys (see pawl.retention_state). No action "
+        "needed. If that process crashed, its turn expires within 30 s");
   }
   if (!report.kafka_problem.empty()) {
     std::cerr << fmt::format(
-        "Kafka does not answer, so every partition counts as one with messages left: {}\n",
+        "Kafka is unreachable, so every partition is treated as if it had unprocessed messages: "
+        "{}\n",
         report.kafka_problem);
   }
   if (arguments.json) {

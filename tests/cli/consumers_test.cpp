@@ -35,8 +35,8 @@ TEST_CASE("a consumer that is forgotten holds back no keys of a scope that it sh
     const auto outcome = site.run({"consumers", "remove", backfill, "--because", "it is done"});
     INFO(outcome.out << outcome.err);
     CHECK(outcome.code == 0);
-    CHECK_THAT(outcome.out, ContainsSubstring("1 partition of the register, 1 share in scopes") &&
-                                ContainsSubstring("1 dead letters that wait for somebody stay"));
+    CHECK_THAT(outcome.out, ContainsSubstring("is removed: 1 stored offset, 1 scope") &&
+                                ContainsSubstring("1 unresolved dead letters are kept"));
     CHECK(site.stored(0) == before);
     CHECK(site.sql("SELECT count(*) FROM pawl.scope_sources") == "1");
     CHECK(site.sql("SELECT count(*) FROM pawl.dead_letters") == "1");
@@ -63,7 +63,7 @@ TEST_CASE("a consumer is not forgotten while one of its processes lives, nor whe
   site.wait_for_stored(0, 0);
   const auto live = site.run({"consumers", "remove", site.group, "--because", "x"});
   CHECK(live.code == 1);
-  CHECK_THAT(live.err, ContainsSubstring("its processes live") &&
+  CHECK_THAT(live.err, ContainsSubstring("has running processes") &&
                            ContainsSubstring(std::to_string(child->pid())));
   CHECK(site.stored(0) == 0);
   CHECK(site.sql("SELECT count(*) FROM pawl.scope_sources") == "1");

@@ -47,7 +47,7 @@ TEST_CASE("offsets are not set back beyond the keys that are left, unless forced
   forced.emplace_back("--force");
   const auto set = site.run(forced);
   CHECK(set.code == 0);
-  CHECK_THAT(set.out, ContainsSubstring("NOT recognised"));
+  CHECK_THAT(set.out, ContainsSubstring("NOT recognized"));
   CHECK(site.stored(0) == 2);
 }
 

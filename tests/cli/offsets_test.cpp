@@ -171,7 +171,7 @@ TEST_CASE("offsets set past a message that halts ends the halt, and says that it
       site.run({"offsets", "set", "--topic", site.topic, "--partition", "0", "--to", "1"});
   CHECK(set.code == 0);
   CHECK_THAT(set.out,
-             ContainsSubstring("1 offsets are LEFT OUT") && ContainsSubstring("the halt ends"));
+             ContainsSubstring("1 offsets are SKIPPED") && ContainsSubstring("the halt ends"));
   site.wait_for_stored(0, 1);
   CHECK(site.sql("SELECT count(*) FROM ledger") == "1");
   CHECK(site.sql("SELECT state FROM pawl.processed_kafka_offsets") == "running");
@@ -227,7 +227,7 @@ TEST_CASE("before the first run, offsets set stores first contact for all partit
       site.run({"offsets", "set", "--topic", site.topic, "--partition", "1", "--to", "7"});
   INFO(set.out << set.err);
   CHECK(set.code == 0);
-  CHECK_THAT(set.out, ContainsSubstring("first contact: kafka.start decides"));
+  CHECK_THAT(set.out, ContainsSubstring("first assignment: kafka.start determines it"));
   CHECK(site.stored(0) == -1);
   CHECK(site.stored(1) == 6);
   CHECK(site.stored(2) == -1);
@@ -419,7 +419,7 @@ TEST_CASE("offsets reset puts all partitions back to kafka.start") {
   CHECK(site.stored(1) == 4);
 }
 
-TEST_CASE("offsets set to what a group committed is refused where it has committed nothing") {
+TEST_CASE("offsets set to what a group committed is refused where it has no committed offset") {
   Site site(2);
   site.pay_many(0, "e", 3);
   const auto set = [&](std::vector<std::string> which) {
@@ -428,7 +428,7 @@ TEST_CASE("offsets set to what a group committed is refused where it has committ
   };
   const auto never = set({"--all"});
   CHECK(never.code == 2);
-  CHECK_THAT(never.err, ContainsSubstring("group " + site.group + " has committed nothing") &&
+  CHECK_THAT(never.err, ContainsSubstring("group " + site.group + " has no committed offset") &&
                             ContainsSubstring("[0, 1]") &&
                             ContainsSubstring("pawl offsets set --config /") &&
                             ContainsSubstring("--topic " + site.topic + " --partition 0 --to"));

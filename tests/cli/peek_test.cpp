@@ -25,7 +25,7 @@ TEST_CASE("peek shows the message that halts: headers, key and value, within a b
   const auto shown = site.run(peek);
   INFO(shown.out << shown.err);
   CHECK(shown.code == 0);
-  CHECK_THAT(shown.out, ContainsSubstring(site.topic + " [0] offset 1,") &&
+  CHECK_THAT(shown.out, ContainsSubstring("[0]@1, timestamp ") &&
                             ContainsSubstring("header event-id: text, 3 bytes: bad\n") &&
                             ContainsSubstring("header empty: null\n") &&
                             ContainsSubstring("key: hex, 2 bytes: 0001\n") &&
