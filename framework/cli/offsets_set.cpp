@@ -426,8 +426,7 @@ void add_common(Command& command, Arguments& arguments) {
   command.add_option("--because", arguments.reason, "Reason, stored in the history")->reason();
   command.add_flag("--dry-run", arguments.dry_run, "Show the effect without changing anything");
   command.add_flag("--force", arguments.force,
-                   "Accept an offset outside of the log, or older than the stored keys, or without "
-                   "Kafka");
+                   "Accept an offset outside of the log, or older than the stored keys");
   command.add_json_flag(arguments.json);
 }
 

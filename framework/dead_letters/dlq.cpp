@@ -224,8 +224,7 @@ std::shared_ptr<LetterArguments> add_letter_arguments(Command& command, bool cho
 void add_status_argument(Command& command, std::string& status) {
   command
       .add_option("--status", status,
-                  "unresolved (scheduled, dead, parked), scheduled, dead, parked, replayed, "
-                  "discarded, or all")
+                  "unresolved, scheduled, dead, parked, replayed, discarded, or all")
       ->one_of({"unresolved", "scheduled", "dead", "parked", "replayed", "discarded", "all"})
       ->type_name("WORD")
       ->shows_default();

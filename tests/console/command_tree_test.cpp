@@ -96,6 +96,7 @@ TEST_CASE("the manual page has every command, and roff finds nothing in its text
   CHECK_THAT(text, ContainsSubstring(".SS books list show\n"));
   CHECK_THAT(text, ContainsSubstring("\\fB\\-c\\fR, \\fB\\-\\-config\\fR \\fIFILE\\fR\n"));
   CHECK_THAT(text, ContainsSubstring("\n\\&.Ends \\e so\n"));
+  CHECK_THAT(text, ContainsSubstring("\n.SH ENVIRONMENT\n.TP\n\\fBPAWL_CONFIG\\fR\n"));
   CHECK_THAT(text, ContainsSubstring("\n.SH FILES\n.TP\n\\fI/usr/share/doc/pawl/docs\\fR\n"));
   CHECK_THAT(text, ContainsSubstring("\\fBbooks list show\\fR \\fIKEY\\fR [\\fIOPTION\\fR...]"));
 }
