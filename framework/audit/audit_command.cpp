@@ -1,4 +1,5 @@
-// `audit`: do the books of the framework agree with Kafka and with themselves? Changes nothing.
+// `audit`: verifies stored offsets, keys, and records against Kafka and each other. Changes
+// nothing.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -13,8 +14,10 @@
 #include "console/bad_call.hpp"
 #include "console/config_arguments.hpp"
 #include "console/connections.hpp"
+#include "console/counted.hpp"
 #include "console/offset_target.hpp"
 #include "console/operator_change.hpp"
+#include "console/partition_view.hpp"
 #include "handlers/router.hpp"
 #include "handlers/sql_text.hpp"
 #include "ledger/register_view.hpp"
@@ -33,6 +36,7 @@ struct Arguments {
   std::int64_t max_findings = kDefaultFindings;
   bool fast = false;
   bool show_rows = false;
+  bool verbose = false;
   bool json = false;
 };
 
@@ -56,21 +60,22 @@ engine::AuditRequest request_of(const handlers::Router& router, const Arguments&
   return request;
 }
 
-/// A line on stderr that writes over itself; nothing where that is no terminal.
+/// A line on stderr that overwrites itself. If stderr is no terminal, a line per minute.
 class ProgressLine {
  public:
   ~ProgressLine() { clear(); }
 
   void show(const engine::AuditedPartition& partition, std::int64_t offset) {
     using Clock = std::chrono::steady_clock;
-    if (!terminal_ || Clock::now() < next_)
+    if (Clock::now() < next_)
       return;
-    next_ = Clock::now() + std::chrono::milliseconds(200);
+    next_ = Clock::now() + (terminal_ ? kOnTerminal : kInLog);
     const auto& range = partition.range;
-    std::cerr << fmt::format("\r\x1b[Kreading {} [{}]: offset {}, {} to go", range.partition.topic,
-                             range.partition.partition, offset, range.upto - offset)
-              << std::flush;
-    shown_ = true;
+    const auto text = fmt::format(
+        "reading {}: {} left", name_of(range.partition, offset),
+        counted(range.upto - offset, "offset of the partition", "offsets of the partition"));
+    std::cerr << (terminal_ ? fmt::format("\r\x1b[K{}", text) : text + '\n') << std::flush;
+    shown_ = terminal_;
   }
   void clear() {
     if (std::exchange(shown_, false))
@@ -78,9 +83,13 @@ class ProgressLine {
   }
 
  private:
+  static constexpr std::chrono::milliseconds kOnTerminal{200};
+  static constexpr std::chrono::milliseconds kInLog{60000};
+
   const bool terminal_ = ::isatty(STDERR_FILENO) == 1;
   bool shown_ = false;
-  std::chrono::steady_clock::time_point next_{};
+  std::chrono::steady_clock::time_point next_ =
+      std::chrono::steady_clock::now() + (terminal_ ? kOnTerminal : kInLog);
 };
 
 CheckedQuery run_query(postgres::Session& session, const Options& options, std::size_t index,
@@ -94,7 +103,7 @@ CheckedQuery run_query(postgres::Session& session, const Options& options, std::
     if (query.answer.count > 0) {
       findings.add({engine::audit_kind::kCheck, std::nullopt, std::nullopt, "",
                     fmt::format("check {}: {} rows", query.name, query.answer.count),
-                    "each is something wrong; --show-rows shows the first ones"});
+                    "each row is an inconsistency; --show-rows shows the first ones"});
     }
   } catch (const postgres::Error& error) {
     if (!session.alive())
@@ -102,7 +111,7 @@ CheckedQuery run_query(postgres::Session& session, const Options& options, std::
     query.problem = fmt::format("{} (SQLSTATE {})", error.what(), error.sqlstate());
     findings.add({engine::audit_kind::kCheckFailed, std::nullopt, std::nullopt, "",
                   fmt::format("check {} could not run: {}", query.name, query.problem),
-                  "correct it (audit.sql: a SELECT), its rights, or audit.timeout"});
+                  "fix it (audit.sql: a SELECT), its privileges, or audit.timeout"});
   }
   return query;
 }
@@ -120,8 +129,8 @@ int audit(const Options& options, const Registry& registry, const Arguments& arg
       stored.push_back(row.partition.topic);
     request.filter.topics = topics_of(options, stored);
   }
-  // Partitions are read one after another, and a fetch after the last record of one delays the
-  // next.
+  // Partitions are read one after another, and a fetch after the last record of one delays the next
+  // partition.
   auto reading = options;
   reading.kafka.librdkafka.try_emplace("fetch.wait.max.ms", "5");
   const auto client = make_client(reading);
@@ -130,6 +139,7 @@ int audit(const Options& options, const Registry& registry, const Arguments& arg
   AuditReport report;
   report.fast = arguments.fast;
   report.show_rows = arguments.show_rows;
+  report.verbose = arguments.verbose;
   ProgressLine progress;
   engine::AuditFindings findings(arguments.max_findings, [&](const auto& finding) {
     report.findings.push_back(finding);
@@ -144,15 +154,15 @@ int audit(const Options& options, const Registry& registry, const Arguments& arg
   });
   progress.clear();
   if (arguments.partition && report.partitions.empty() && findings.total() == 0) {
-    throw BadCall(
-        fmt::format("--partition {}: no offset is stored for it; those that there are shows: {}",
-                    *arguments.partition, command_text(options.invocation, "offsets show")));
+    throw BadCall(fmt::format("--partition {}: no offset is stored for it. Stored offsets: {}",
+                              *arguments.partition,
+                              command_text(options.invocation, "offsets show")));
   }
   for (std::size_t i = 0; i < options.audit.checks.size(); ++i)
     report.queries.push_back(run_query(*session, options, i, findings));
 
   std::cout << (arguments.json ? audit_json(options, report, findings)
-                               : audit_text(report, findings));
+                               : audit_text(report, findings, terminal_of(STDOUT_FILENO)));
   return audit_exit_code(findings);
 }
 
@@ -188,6 +198,7 @@ void add_audit(Command& parser, Commands& commands) {
       ->shows_default();
   command->add_flag("--show-rows", arguments->show_rows,
                     "Print the first rows that the queries in [audit] return");
+  command->add_flag("--verbose", arguments->verbose, "Also print columns that are 0 in each row");
   command->add_json_flag(arguments->json);
   command->exit_status({{"0", "consistent; no findings"},
                         {"1", "audit incomplete, without other findings; the reason is on stderr"},

@@ -3,8 +3,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "console/commands.hpp"
+#include "console/counted.hpp"
 #include "console/json.hpp"
+#include "console/partition_view.hpp"
 #include "console/printable.hpp"
 #include "console/table.hpp"
 
@@ -19,47 +24,66 @@ Table::Column right(const char* heading) {
   return {heading, Table::Align::kRight};
 }
 
-/// "-": none, the log's beginning.
-std::string offset_text(std::int64_t offset) {
-  return offset < 0 ? "-" : std::to_string(offset);
+/// "0-1335": the records that were read.
+std::string offsets_text(const ledger::OffsetRange& range) {
+  if (range.after >= range.upto)
+    return "-";
+  return range.after + 1 == range.upto ? std::to_string(range.upto)
+                                       : fmt::format("{}-{}", range.after + 1, range.upto);
 }
 
-std::string partitions_read(const AuditReport& report, const engine::AuditFindings& findings) {
-  Table table({{"TOPIC"},
-               right("PARTITION"),
-               right("FROM"),
-               right("TO"),
-               right("READ"),
-               right("APPLIED"),
-               right("DUPLICATES"),
-               right("DEAD"),
-               right("PARKED"),
-               right("SKIPPED"),
-               right("UNCHECKED"),
-               right("TOO OLD"),
-               right("FINDINGS")});
+/// A count of messages that ended in one way.
+struct Figure {
+  const char* heading;
+  std::int64_t engine::AuditTally::* count;
+};
+constexpr Figure kFigures[] = {
+    {"APPLIED", &engine::AuditTally::applied}, {"DUPLICATES", &engine::AuditTally::duplicates},
+    {"DEAD", &engine::AuditTally::dead},       {"PARKED", &engine::AuditTally::parked},
+    {"SKIPPED", &engine::AuditTally::skipped}, {"UNCHECKED", &engine::AuditTally::unchecked},
+    {"TOO OLD", &engine::AuditTally::too_old}};
+
+/// Without columns that are 0 in each row, unless all were asked for.
+std::string partitions_read(const AuditReport& report, const engine::AuditFindings& findings,
+                            std::size_t width) {
+  std::vector<Figure> figures;
+  std::ranges::copy_if(kFigures, std::back_inserter(figures), [&](const Figure& figure) {
+    return report.verbose || std::ranges::any_of(report.partitions, [&](const auto& partition) {
+             return partition.tally.*figure.count != 0;
+           });
+  });
+  const bool any_findings =
+      report.verbose || std::ranges::any_of(report.partitions, [&](const auto& partition) {
+        return findings.of(partition.range.partition) != 0;
+      });
+  std::vector<Table::Column> columns{
+      {"TOPIC"}, right("PARTITION"), right("OFFSETS"), right("READ")};
+  for (const auto& figure : figures)
+    columns.push_back(right(figure.heading));
+  if (any_findings)
+    columns.push_back(right("FINDINGS"));
+  Table table(std::move(columns));
   for (const auto& partition : report.partitions) {
-    const auto& tally = partition.tally;
     const auto& range = partition.range;
-    const bool some = range.after < range.upto;
-    table.add({range.partition.topic, std::to_string(range.partition.partition),
-               some ? std::to_string(range.after + 1) : "-",
-               some ? std::to_string(range.upto) : "-", std::to_string(tally.records),
-               std::to_string(tally.applied), std::to_string(tally.duplicates),
-               std::to_string(tally.dead), std::to_string(tally.parked),
-               std::to_string(tally.skipped), std::to_string(tally.unchecked),
-               std::to_string(tally.too_old), std::to_string(findings.of(range.partition))});
+    std::vector<std::string> cells{range.partition.topic, std::to_string(range.partition.partition),
+                                   offsets_text(range), grouped(partition.tally.records)};
+    for (const auto& figure : figures)
+      cells.push_back(grouped(partition.tally.*figure.count));
+    if (any_findings)
+      cells.push_back(grouped(findings.of(range.partition)));
+    table.add(cells);
   }
-  return table.text();
+  return table.text(width);
 }
 
-std::string partitions_compared(const AuditReport& report, const engine::AuditFindings& findings) {
+std::string partitions_compared(const AuditReport& report, const engine::AuditFindings& findings,
+                                std::size_t width) {
   Table table({{"TOPIC"},
                right("PARTITION"),
                right("LOG START"),
-               right("LOG END"),
-               right("BASE"),
-               right("STORED"),
+               right("END"),
+               right("COUNTED FROM"),
+               right("OFFSET"),
                right("COUNTED"),
                right("NOT COUNTED"),
                right("FINDINGS")});
@@ -67,11 +91,11 @@ std::string partitions_compared(const AuditReport& report, const engine::AuditFi
     const auto& row = partition.row;
     table.add({row.partition.topic, std::to_string(row.partition.partition),
                std::to_string(partition.log.start), std::to_string(partition.log.end),
-               offset_text(row.base), offset_text(row.stored), std::to_string(row.counted()),
-               std::to_string(row.stored - row.base - row.counted()),
-               std::to_string(findings.of(row.partition))});
+               std::to_string(row.base + 1), std::to_string(row.stored + 1), grouped(row.counted()),
+               grouped(row.stored - row.base - row.counted()),
+               grouped(findings.of(row.partition))});
   }
-  return table.text();
+  return table.text(width);
 }
 
 std::string rows_of(const postgres::QueryAnswer& answer) {
@@ -167,35 +191,47 @@ Json json_of(const AuditReport& report, const CheckedQuery& query) {
 
 std::string line_of(const engine::AuditFinding& finding) {
   std::string line;
-  if (finding.where)
-    line += fmt::format("{} [{}] ", finding.where->topic, finding.where->partition);
-  if (finding.offset)
-    line += fmt::format("offset {} ", *finding.offset);
+  if (finding.where) {
+    line = finding.offset ? name_of(*finding.where, *finding.offset) : name_of(*finding.where);
+  } else if (finding.offset) {
+    line = fmt::format("offset {}", *finding.offset);
+  }
   if (!finding.key.empty())
-    line += fmt::format("key \"{}\" ", printable(finding.key));
+    line += fmt::format("{}key \"{}\"", line.empty() ? "" : " ", printable(finding.key));
   if (!line.empty())
-    line.replace(line.size() - 1, 1, ": ");
+    line += ": ";
   return fmt::format("{}{}; {}", line, printable(finding.text), printable(finding.remedy));
 }
 
-std::string audit_text(const AuditReport& report, const engine::AuditFindings& findings) {
+std::string audit_text(const AuditReport& report, const engine::AuditFindings& findings,
+                       const Terminal& terminal) {
   std::string text;
   const auto shown = static_cast<std::int64_t>(report.findings.size());
-  if (findings.total() > shown)
-    text += fmt::format("... and {} more; --max-findings shows them\n", findings.total() - shown);
+  if (findings.total() > shown) {
+    text += fmt::format("{}{} more: --max-findings N\n", symbol(terminal, Symbol::kMore),
+                        grouped(findings.total() - shown));
+  }
   if (findings.total() > 0)
     text += '\n';
-  text += report.fast ? partitions_compared(report, findings) : partitions_read(report, findings);
+  text += report.fast ? partitions_compared(report, findings, terminal.columns)
+                      : partitions_read(report, findings, terminal.columns);
   if (report.partitions.empty())
     text += "No offset is stored for these topics yet.\n";
   text += queries_text(report);
-  if (findings.total() == 0) {
-    text +=
-        report.fast ? "Positions and counters agree; no record was read.\n" : "The books agree.\n";
-  } else {
-    text += fmt::format("{} finding{}.\n", findings.total(), findings.total() == 1 ? "" : "s");
+  if (findings.total() > 0)
+    return text + counted(findings.total(), "finding", "findings") + ".\n";
+  const auto partitions = counted(std::ssize(report.partitions), "partition", "partitions");
+  if (report.fast) {
+    return text +
+           fmt::format(
+               "No inconsistencies found (offsets and counters of {}; no record was read).\n",
+               partitions);
   }
-  return text;
+  std::int64_t messages = 0;
+  for (const auto& partition : report.partitions)
+    messages += partition.tally.records;
+  return text + fmt::format("No inconsistencies found ({} in {} checked).\n",
+                            counted(messages, "message", "messages"), partitions);
 }
 
 int audit_exit_code(const engine::AuditFindings& findings) {

@@ -1,8 +1,16 @@
-// `check`: is everything in place? Says everything that is not, at once.
+// `check`: reports all that is missing or wrong, at once.
 #include "cli/check.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+#include <iterator>
+#include <set>
+#include <span>
 
 #include <iostream>
 
@@ -18,6 +26,8 @@
 #include "config/shell_word.hpp"
 #include "console/config_arguments.hpp"
 #include "console/connections.hpp"
+#include "console/counted.hpp"
+#include "console/printable.hpp"
 #include "handlers/atomicity.hpp"
 #include "handlers/bytes_binding.hpp"
 #include "handlers/handler_statement.hpp"
@@ -39,21 +49,66 @@ namespace {
 
 /// PostgreSQL 13 brought xid8, which the frame needs.
 constexpr int kOldestServer = 130000;
-/// Of the outbox, where the role may not count them.
+/// Of the outbox, if the role may not count them.
 constexpr std::size_t kUsualLanes = 4;
+/// Names of one group.
+constexpr std::size_t kMostNames = 8;
+/// Columns of the name of a section, and of a mark.
+constexpr std::size_t kSection = 16;
+constexpr std::size_t kMark = 6;
 
 }  // namespace
 
+std::string finding_text(const Finding& finding, const Terminal& terminal) {
+  using Mark = Finding::Mark;
+  const auto mark = [&] {
+    switch (finding.mark) {
+      case Mark::kOk:
+        return painted(terminal, Color::kGreen, "ok");
+      case Mark::kWarn:
+        return painted(terminal, Color::kYellow, "WARN");
+      case Mark::kFail:
+        return painted(terminal, Color::kRed, "FAIL");
+      case Mark::kInfo:
+        break;
+    }
+    return std::string("info");
+  }();
+  return padded(finding.section, kSection) + padded(mark, kMark) +
+         wrapped(printable_lines(finding.text), terminal.columns, kSection + kMark) + '\n';
+}
+
+std::string ending_text(const std::vector<Finding>& findings, const char* ready,
+                        const Terminal& terminal) {
+  std::string text = "\n";
+  std::int64_t failures = 0;
+  for (const auto& finding : findings) {
+    if (finding.mark != Finding::Mark::kFail)
+      continue;
+    ++failures;
+    text += finding_text(finding, terminal);
+  }
+  if (failures == 0)
+    return text + ready;
+  return fmt::format("{}\n{} failed.\n", text, counted(failures, "check", "checks"));
+}
+
+std::int64_t Findings::count() const {
+  return std::ranges::count(all_, Finding::Mark::kFail, &Finding::mark);
+}
+
 int Check::run() {
   findings_.section("Configuration");
-  findings_.good("configuration");
+  findings_.good(fmt::format(
+      "{}{}",
+      options_.invocation.config_file.empty()
+          ? ""
+          : std::filesystem::path(options_.invocation.config_file).filename().string() + ": ",
+      relays_only_
+          ? std::string("neither kafka.group nor a [[handler]], so only `relay` is checked")
+          : counted(std::ssize(options_.handlers), "handler", "handlers")));
   check_programs();
-  if (relays_only_) {
-    findings_.note(
-        "there is neither kafka.group nor a [[handler]]: looking at what `relay` needs, and not "
-        "at what `run` does");
-  } else {
-    findings_.section("Handlers");
+  if (!relays_only_) {
     make_router();
     findings_.section("External calls");
     check_remotes();
@@ -81,6 +136,7 @@ void Check::check_programs() {
 }
 
 void Check::make_router() {
+  findings_.section("Handlers");
   try {
     router_ = std::make_unique<handlers::Router>(options_, registry_);
   } catch (const ConfigErrors& errors) {
@@ -90,36 +146,41 @@ void Check::make_router() {
     return;
   }
   for (const auto& warning : handlers::key_warnings(*router_))
-    findings_.note(warning);
+    findings_.warn(warning);
   for (const auto& note : router_->plans().notes)
     findings_.note(note);
 }
 
-/// Whom the handlers call.
+/// The services that the handlers call.
 void Check::check_remotes() {
   if (!router_)
     return;
+  findings_.section("External calls");
+  std::set<std::string> not_contacted;
   for (const auto& binding : router_->bindings()) {
     if (binding->leased == nullptr || binding->leased->remote().empty())
       continue;
     const auto what = fmt::format("{} calls {}", handlers::handler_text(binding->label),
                                   binding->leased->remote());
     if (!probe_) {
-      findings_.note(what + ", which was not asked; check --probe connects to it");
+      not_contacted.insert(binding->leased->remote());
       continue;
     }
     const auto problem = binding->leased->probe();
     if (problem && problem->empty()) {
       findings_.good(what);
     } else {
-      findings_.wrong(fmt::format("{}: {}", what, problem.value_or("it cannot be tried")));
+      findings_.wrong(fmt::format("{}: {}", what, problem.value_or("it cannot be probed")));
     }
   }
+  if (!not_contacted.empty())
+    findings_.note(fmt::format("{} not contacted (use --probe)", fmt::join(not_contacted, ", ")));
 }
 
 void Check::check_redis() {
   if (options_.leases.store != LeaseStore::kRedis)
     return;
+  findings_.section("Redis");
   try {
     const auto connection = redis::Connector(config::redis_settings(options_.redis)).connect();
     // A lease that no message can have.
@@ -131,7 +192,7 @@ void Check::check_redis() {
     (void)scripts.give_back(*connection, request.lease, ledger::GivenBack::kNotBegun, false,
                             request.time);
     findings_.good(
-        fmt::format("{}: a master that evicts nothing; a lease was taken there and given back",
+        fmt::format("{}: a master that evicts nothing; a lease was acquired and released",
                     connection->server()));
   } catch (const redis::Error& error) {
     findings_.wrong(error.what());
@@ -139,6 +200,7 @@ void Check::check_redis() {
 }
 
 void Check::check_database() {
+  findings_.section("PostgreSQL");
   try {
     session_ = connect_bare(options_);
     auto* const session = session_.get();
@@ -155,19 +217,23 @@ void Check::check_database() {
       rows_.emplace();
       if (consumer_) {
         rows_ = ledger::read_register(*session, options_.postgres.schema, consumer_->id, "");
+        check_scopes(*session);
         check_dead_letters(*session);
         first_topics_ = ledger::met_patterns(*session, options_.postgres.schema, consumer_->id);
-        check_scopes(*session);
       }
     }
-    check_statements(*session);
-    if (!relays_only_)
+    if (!relays_only_) {
+      findings_.section("PostgreSQL");
       check_sequences(*session);
+    }
+    check_statements(*session);
   } catch (const FatalError& error) {
+    findings_.section("PostgreSQL");
     findings_.wrong(error.what());
   } catch (const postgres::Error& error) {
-    findings_.wrong(fmt::format("PostgreSQL: {} (SQLSTATE {}); correct that and check again",
-                                error.what(), error.sqlstate()));
+    findings_.section("PostgreSQL");
+    findings_.wrong(
+        fmt::format("{} (SQLSTATE {}); fix that and check again", error.what(), error.sqlstate()));
   }
 }
 
@@ -177,7 +243,7 @@ void Check::check_server(postgres::Session& session) {
     const char* value = PQparameterStatus(raw, name);
     return std::string(value == nullptr ? "" : value);
   };
-  findings_.good(fmt::format("PostgreSQL {} at {}", parameter("server_version"),
+  findings_.good(fmt::format("{} at {}", parameter("server_version"),
                              config::redact_url(options_.postgres.url)));
   if (PQserverVersion(raw) < kOldestServer) {
     findings_.wrong(fmt::format("PostgreSQL {} is too old; pawl needs 13 or newer",
@@ -185,18 +251,18 @@ void Check::check_server(postgres::Session& session) {
   }
   if (const auto encoding = parameter("server_encoding"); encoding != "UTF8") {
     findings_.wrong(
-        fmt::format("the database's encoding is {}, keys and payloads need UTF8; make it "
+        fmt::format("the database's encoding is {}, keys and payloads need UTF8; create it "
                     "with CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0",
                     encoding));
   }
   if (parameter("in_hot_standby") == "on" || parameter("default_transaction_read_only") == "on") {
     findings_.wrong(
-        "the server is read-only (a standby?); lead postgres.url to the primary, with "
-        "several hosts by target_session_attrs=read-write");
+        "the server is read-only (a standby?); set postgres.url to the primary, with several "
+        "hosts by target_session_attrs=read-write");
   }
   if (session.behind_pooler() && !options_.postgres.pooled) {
-    findings_.note(
-        "there is a pooler in between; set postgres.pooled = true unless it pools whole "
+    findings_.warn(
+        "connections go through a pooler; set postgres.pooled = true unless it pools whole "
         "sessions");
   }
 }
@@ -208,12 +274,12 @@ bool Check::check_schema(postgres::Session& session) {
   if (!missing.empty()) {
     const auto known = [](const char* text) { return std::string(text == nullptr ? "" : text); };
     auto* raw = session.raw();
-    findings_.wrong(
-        fmt::format("the role {} lacks {} of the rights that it needs: {}. This gives them: {}",
-                    PQuser(raw), missing.size(), rights_text(missing),
-                    grants_command(options_.invocation.program, PQuser(raw), schema, relays_only_,
-                                   {known(PQhost(raw)), known(PQport(raw)), known(PQdb(raw)),
-                                    ledger::schema_owner(session, schema)})));
+    findings_.wrong(fmt::format(
+        "the role {} lacks {} of the privileges that it needs: {}. This grants them: {}",
+        PQuser(raw), missing.size(), rights_text(missing),
+        grants_command(options_.invocation.program, PQuser(raw), schema, relays_only_,
+                       {known(PQhost(raw)), known(PQport(raw)), known(PQdb(raw)),
+                        ledger::schema_owner(session, schema)})));
   }
   try {
     ledger::require_schema(session, schema, command_text(options_.invocation, "migrate up"));
@@ -221,16 +287,17 @@ bool Check::check_schema(postgres::Session& session) {
     findings_.wrong(error.what());
     return false;
   } catch (const postgres::Error& error) {
-    // Rights that are missing are told already.
+    // Missing privileges are a finding already.
     if (missing.empty() || error.failure() != postgres::FailureClass::kProgram)
       findings_.wrong(fmt::format(
-          "the schema \"{}\" cannot be looked at: {} (SQLSTATE {}); see: "
+          "the schema \"{}\" cannot be read: {} (SQLSTATE {}); see: "
           "{} migrate grants",
           schema, error.what(), error.sqlstate(), shell_word(options_.invocation.program)));
     return false;
   }
-  findings_.good(
-      fmt::format("schema {}, version {}", schema, ledger::schema_version(session, schema)));
+  findings_.good(fmt::format("schema {}, version {}{}", schema,
+                             ledger::schema_version(session, schema),
+                             missing.empty() ? ", privileges complete" : ""));
   return true;
 }
 
@@ -239,7 +306,7 @@ void Check::check_connections(postgres::Session& session) {
     return;
   const auto needs =
       connection_needs(options_, router_ ? &router_->plans() : nullptr, outbox_lanes(session));
-  // A pooler's clients are limited by the pooler, which says nothing of it.
+  // The pooler limits its clients, and reports no limit.
   const bool pooled = session.behind_pooler() || options_.postgres.pooled;
   const auto limits = pooled ? std::nullopt : std::optional(ledger::connection_limits(session));
   const auto [enough, text] = connection_finding(needs, limits ? &*limits : nullptr);
@@ -278,7 +345,7 @@ void Check::check_scopes(postgres::Session& session) {
       options_.postgres.schema, fmt::join(missing, ", ")));
 }
 
-/// A session without a pooler sets its own.
+/// A session without a pooler sets its own limit.
 void Check::check_statement_timeout(postgres::Session& session) {
   if (!session.pooled())
     return;
@@ -288,7 +355,7 @@ void Check::check_statement_timeout(postgres::Session& session) {
   const auto needed = options_.postgres.lock_timeout + postgres::kAnswerMargin;
   if (limit.count() == 0 || limit >= needed)
     return;
-  findings_.note(
+  findings_.warn(
       fmt::format("statement_timeout is {} ms for the role {} in this database. With "
                   "postgres.pooled it also ends pawl's own statements, which may wait for a lock "
                   "for {} ms. Set it to 0, or to {} ms at least (ALTER ROLE or ALTER DATABASE ... "
@@ -297,31 +364,50 @@ void Check::check_statement_timeout(postgres::Session& session) {
                   needed.count()));
 }
 
+void Check::tell_prepared(const std::vector<std::string>& labels) {
+  if (labels.empty())
+    return;
+  const auto shown = std::span(labels).first(std::min(labels.size(), kMostNames));
+  findings_.good(fmt::format(
+      "{} prepared: {}{}", counted(std::ssize(labels), "statement", "statements"),
+      fmt::join(shown, ", "),
+      shown.size() == labels.size() ? "" : fmt::format(", {} more", labels.size() - shown.size())));
+}
+
 void Check::check_statements(postgres::Session& session) {
   if (!router_)
     return;
+  findings_.section("Handlers");
+  std::vector<std::string> prepared;
   for (const auto& binding : router_->bindings()) {
     const auto statements = binding->handler->statements();
     if (statements.empty() && binding->leased == nullptr) {
-      findings_.note(fmt::format("{} is code: its SQL shows when it runs",
+      findings_.note(fmt::format("{} is C++ code: its SQL is checked when it runs",
                                  handlers::handler_text(binding->label)));
     }
     for (const auto& statement : statements) {
-      check_statement(session, statement);
+      if (check_statement(session, statement))
+        prepared.push_back(statement.label);
     }
   }
+  tell_prepared(prepared);
   const auto atomicity = handlers::check_atomicity(session, *router_, options_.handlers);
   for (const auto& problem : atomicity.problems)
     findings_.wrong(problem);
   for (const auto& warning : atomicity.warnings)
-    findings_.note(warning);
+    findings_.warn(warning);
+  findings_.section("Audit");
+  prepared.clear();
   for (std::size_t i = 0; i < options_.audit.checks.size(); ++i) {
     const auto& check = options_.audit.checks[i];
-    check_statement(session,
-                    {fmt::format("audit.sql[{}]{}", i,
-                                 check.name.empty() ? "" : fmt::format(" ({})", check.name)),
-                     handlers::SqlText::parse(check.text).sql(), 0, check.where});
+    const handlers::DescribedStatement statement{
+        fmt::format("audit.sql[{}]{}", i,
+                    check.name.empty() ? "" : fmt::format(" ({})", check.name)),
+        handlers::SqlText::parse(check.text).sql(), 0, check.where};
+    if (check_statement(session, statement))
+      prepared.push_back(statement.label);
   }
+  tell_prepared(prepared);
 }
 
 void Check::check_dead_letters(postgres::Session& session) {
@@ -333,9 +419,10 @@ void Check::check_dead_letters(postgres::Session& session) {
           .waiting_for_nothing(1);
   if (waiting.rows.empty())
     return;
+  findings_.section("Dead letters");
   findings_.wrong(fmt::format(
-      "dead letters that wait for their turn although none of their record key is before them: {}; "
-      "the first is {}. Their keys wait forever: {} {}",
+      "dead letters that wait for an earlier one of their record key, although there is none: {}; "
+      "the first is {}. Their keys wait forever. Replay it: {} {}",
       waiting.total, waiting.rows.front().name, command_text(options_.invocation, "dlq replay"),
       waiting.rows.front().name));
 }
@@ -346,19 +433,19 @@ void Check::check_sequences(postgres::Session& session) {
     findings_.wrong(problem);
   if (found.unreadable > 0) {
     findings_.note(fmt::format(
-        "the role may not read {} sequences of the schema {}, so whether they are behind their "
-        "tables is not known. {} --role ROLE prints the grants",
+        "the role may not read {} sequences of the schema {}, so it is unknown whether they are "
+        "behind their tables. {} --role ROLE prints the grants",
         found.unreadable, options_.postgres.schema,
         command_text(options_.invocation, "migrate grants")));
   }
 }
 
-void Check::check_statement(postgres::Session& session,
+bool Check::check_statement(postgres::Session& session,
                             const handlers::DescribedStatement& statement) {
   const auto described = postgres::describe(session, statement.sql, statement.parameters);
   auto problem = described.problem;
   if (!statement.response.empty()) {
-    // Of the statement as it was written PostgreSQL tells more.
+    // PostgreSQL reports more about the statement as it was written.
     const auto own = postgres::describe(session, statement.response, statement.own_parameters);
     if (own.problem)
       problem = own.problem;
@@ -371,7 +458,7 @@ void Check::check_statement(postgres::Session& session,
   if (unbindable) {
     findings_.wrong(fmt::format("{}: {}", statement.place(), *unbindable));
   } else if (problem) {
-    findings_.wrong(fmt::format("{}: {}; correct the statement, or create or grant what it needs",
+    findings_.wrong(fmt::format("{}: {}; fix the statement, or create or grant what it needs",
                                 statement.place(), *problem));
   } else if (described.not_planned) {
     findings_.note(
@@ -379,8 +466,9 @@ void Check::check_statement(postgres::Session& session,
                     "{}. Its privileges are checked with the first message. No action needed",
                     statement.place(), *described.not_planned));
   } else {
-    findings_.good(statement.label);
+    return true;
   }
+  return false;
 }
 
 namespace {
@@ -390,27 +478,15 @@ struct Arguments {
   bool json = false;
 };
 
-void print(const Finding& finding) {
-  const char* const word = finding.mark == Finding::Mark::kOk     ? "ok      "
-                           : finding.mark == Finding::Mark::kFail ? "WRONG   "
-                                                                  : "note    ";
-  std::cout << word << finding.text << '\n';
-}
-
 int check(const Options& options, const Registry& registry, const Arguments& arguments) {
-  Check check(options, registry, arguments.probe, [&arguments](const Finding& finding) {
+  const auto terminal = terminal_of(STDOUT_FILENO);
+  Check check(options, registry, arguments.probe, [&](const Finding& finding) {
     if (!arguments.json)
-      print(finding);
+      std::cout << finding_text(finding, terminal) << std::flush;
   });
   const auto code = check.run();
-  if (arguments.json) {
-    std::cout << check_json(check.findings());
-    return code;
-  }
-  const auto wrong = std::ranges::count(check.findings(), Finding::Mark::kFail, &Finding::mark);
-  std::cout << (wrong == 0
-                    ? std::string("Everything is in place.\n")
-                    : fmt::format("{} {} wrong.\n", wrong, wrong == 1 ? "thing is" : "things are"));
+  std::cout << (arguments.json ? check_json(check.findings())
+                               : ending_text(check.findings(), check.ready_text(), terminal));
   return code;
 }
 
@@ -421,7 +497,8 @@ int reject(const ConfigErrors& errors, bool json) {
   if (json)
     std::cout << check_json(findings);
   else
-    std::ranges::for_each(findings, print);
+    for (const auto& finding : findings)
+      std::cout << finding_text(finding, terminal_of(STDOUT_FILENO));
   return kBadCall;
 }
 

@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "config/validate.hpp"
+#include "console/terminal.hpp"
+#include "engine/first_positions.hpp"
 #include "handlers/handler.hpp"
 #include "handlers/router.hpp"
 #include "kafka/client.hpp"
@@ -30,6 +32,11 @@ struct Finding {
   std::string section;  ///< "PostgreSQL"
   std::string text;
 };
+/// "PostgreSQL      FAIL  relation "ledger" does not exist", with its line feed.
+[[nodiscard]] std::string finding_text(const Finding& finding, const Terminal& terminal);
+/// What `check` ends with: the failures again, or `ready`.
+[[nodiscard]] std::string ending_text(const std::vector<Finding>& findings, const char* ready,
+                                      const Terminal& terminal);
 /// `check --json`.
 [[nodiscard]] std::string check_json(const std::vector<Finding>& findings);
 
@@ -43,13 +50,12 @@ class Findings {
   void section(std::string name) { section_ = std::move(name); }
   void good(std::string text) { add(Finding::Mark::kOk, std::move(text)); }
   void note(std::string text) { add(Finding::Mark::kInfo, std::move(text)); }
+  void warn(std::string text) { add(Finding::Mark::kWarn, std::move(text)); }
   void wrong(std::string text) { add(Finding::Mark::kFail, std::move(text)); }
 
   [[nodiscard]] const std::vector<Finding>& all() const { return all_; }
   /// Failures.
-  [[nodiscard]] std::int64_t count() const {
-    return std::ranges::count(all_, Finding::Mark::kFail, &Finding::mark);
-  }
+  [[nodiscard]] std::int64_t count() const;
 
  private:
   void add(Finding::Mark mark, std::string text) {
@@ -62,7 +68,7 @@ class Findings {
   std::vector<Finding> all_;
 };
 
-/// What `pawl check` does: finds everything that is not in place, and changes nothing.
+/// What `pawl check` does: finds all that is missing or wrong, and changes nothing.
 class Check {
  public:
   /// `sink`: gets each finding as it is found.
@@ -76,6 +82,10 @@ class Check {
   /// The exit code.
   int run();
   [[nodiscard]] const std::vector<Finding>& findings() const { return findings_.all(); }
+  /// The last line if nothing failed.
+  [[nodiscard]] const char* ready_text() const {
+    return relays_only_ ? "Ready to relay.\n" : "Ready to run.\n";
+  }
 
  private:
   /// It is certain, without a message, that these options publish the outbox.
@@ -101,7 +111,9 @@ class Check {
   void check_dead_letters(postgres::Session& session);
   void check_statements(postgres::Session& session);
   void check_sequences(postgres::Session& session);
-  void check_statement(postgres::Session& session, const handlers::DescribedStatement& statement);
+  /// Whether PostgreSQL has prepared it; otherwise there is a finding.
+  bool check_statement(postgres::Session& session, const handlers::DescribedStatement& statement);
+  void tell_prepared(const std::vector<std::string>& labels);
   void check_kafka();
   void check_group_protocol(const kafka::Client& client);
   void check_topics(const kafka::Client& client);
@@ -114,15 +126,16 @@ class Check {
                        const std::vector<TopicPartition>& partitions);
   bool check_beside(const std::string& topic, const std::string& cluster_id, bool stored);
   [[nodiscard]] KafkaOptions start_of(const std::string& topic) const;
-  void tell_first_positions(const kafka::Client& client,
+  void find_first_positions(const kafka::Client& client,
                             const std::vector<TopicPartition>& partitions);
+  void tell_first_positions();
 
   const Options& options_;
   const Registry& registry_;
   const bool relays_only_;  ///< they are for `relay`
-  const bool probe_;        ///< whom the handlers call is connected to
+  const bool probe_;        ///< connect to the services that handlers call
   Findings findings_;
-  bool bad_config_ = false;  ///< one of them is what `run` would refuse as a bad configuration
+  bool bad_config_ = false;  ///< `run` would reject one of them as a bad configuration
   std::unique_ptr<handlers::Router> router_;
   std::unique_ptr<postgres::Session> session_;
   std::optional<ledger::KnownConsumer> consumer_;
@@ -130,6 +143,7 @@ class Check {
   ledger::FirstTopics first_topics_;
   std::string database_id_;
   std::map<std::string, kafka::TopicDescription> topics_;  ///< those that exist
+  std::vector<engine::FirstPosition> starts_;              ///< of partitions without an offset
 };
 
 }  // namespace pawl::cli

@@ -1,12 +1,17 @@
-// What `check` asks Kafka.
+// What `check` reads from Kafka.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
+#include <ranges>
 
 #include "cli/check.hpp"
 #include "config/invocation.hpp"
 #include "config/shell_word.hpp"
 #include "console/connections.hpp"
+#include "console/counted.hpp"
+#include "console/partition_view.hpp"
 #include "engine/commit_metadata.hpp"
 #include "engine/first_positions.hpp"
 #include "engine/topic_directory.hpp"
@@ -21,18 +26,33 @@
 namespace pawl::cli {
 namespace {
 
-/// Of one topic; the rest is counted.
-constexpr std::size_t kMostPositions = 64;
+/// Of one line.
+constexpr std::size_t kMostNames = 8;
+
+std::string first_names(const auto& names) {
+  std::vector<std::string> shown;
+  for (const auto& name : names | std::views::take(kMostNames))
+    shown.push_back(name);
+  const auto all = static_cast<std::size_t>(std::ranges::distance(names));
+  return fmt::format(
+      "{}{}", fmt::join(shown, ", "),
+      all == shown.size() ? std::string() : fmt::format(", {} more", all - shown.size()));
+}
+
+/// A topic that handlers publish to, with the first statement that names it.
+std::string published_text(const std::pair<const std::string, std::string>& topic) {
+  return fmt::format("{} ({})", topic.first, topic.second);
+}
 
 }  // namespace
 
 void Check::check_kafka() {
+  findings_.section("Kafka");
   try {
     const auto client = make_client(options_);
     client->require_usable(kKafkaTimeout);
     const auto cluster = client->cluster_id(kKafkaTimeout);
-    findings_.good(
-        fmt::format("Kafka cluster {} at {}", cluster, options_.kafka.bootstrap_servers));
+    findings_.good(fmt::format("cluster {} at {}", cluster, options_.kafka.bootstrap_servers));
     if (consumer_)
       require_same_cluster(options_, consumer_->kafka_cluster_id, cluster);
     check_group_protocol(*client);
@@ -43,14 +63,16 @@ void Check::check_kafka() {
     check_published_topics(*client);
     check_first_contacts(*client, cluster);
   } catch (const FatalError& error) {
+    findings_.section("Kafka");
     findings_.wrong(error.what());
   } catch (const postgres::Error& error) {
-    findings_.wrong(fmt::format("PostgreSQL: {} (SQLSTATE {}); correct that and check again",
-                                error.what(), error.sqlstate()));
-  } catch (const kafka::KafkaError& error) {
+    findings_.section("PostgreSQL");
     findings_.wrong(
-        fmt::format("Kafka at {}: {}; if brokers do answer there, look at [kafka.librdkafka]",
-                    options_.kafka.bootstrap_servers, error.what()));
+        fmt::format("{} (SQLSTATE {}); fix that and check again", error.what(), error.sqlstate()));
+  } catch (const kafka::KafkaError& error) {
+    findings_.section("Kafka");
+    findings_.wrong(fmt::format("{}: {}. If brokers respond there, check [kafka.librdkafka]",
+                                options_.kafka.bootstrap_servers, error.what()));
   }
 }
 
@@ -63,20 +85,20 @@ void Check::check_group_protocol(const kafka::Client& client) {
     const auto offered = client.broker_setting(kSetting, kKafkaTimeout);
     if (!offered) {
       findings_.note(fmt::format(
-          "kafka.group_protocol = \"consumer\": whether these brokers share out partitions "
-          "themselves could not be seen: they do not tell {}. Brokers before Kafka 4.0 do not by "
-          "default; for them write kafka.group_protocol = \"classic\"",
+          "kafka.group_protocol = \"consumer\": it is unknown whether these brokers support it, "
+          "because they do not report {}. Brokers before Kafka 4.0 do not by default; for them, "
+          "set "
+          "kafka.group_protocol = \"classic\"",
           kSetting));
     } else if (offered->find("consumer") == std::string::npos) {
       findings_.wrong(fmt::format(
-          "kafka.group_protocol = \"consumer\": these brokers do not share out partitions "
-          "themselves ({} = {}); write kafka.group_protocol = \"classic\"",
+          "kafka.group_protocol = \"consumer\": these brokers do not support it ({} = {}); set "
+          "kafka.group_protocol = \"classic\"",
           kSetting, *offered));
     }
   } catch (const kafka::KafkaError& error) {
     findings_.note(fmt::format(
-        "whether the brokers share out partitions themselves, as kafka.group_protocol = "
-        "\"consumer\" wants it, could not be seen: {}",
+        "kafka.group_protocol = \"consumer\": it is unknown whether these brokers support it: {}",
         error.what()));
   }
 }
@@ -87,12 +109,14 @@ void Check::check_topics(const kafka::Client& client) {
   for (const auto& pattern : entries.patterns()) {
     const auto means = std::ranges::count_if(
         topics, [&](const auto& topic) { return entries.entry_of(topic) == pattern.text(); });
-    findings_.note(fmt::format("{} means {} now; what is created later is followed", pattern.text(),
-                               means == 1 ? "1 topic" : fmt::format("{} topics", means)));
+    findings_.note(fmt::format("{} matches {} now; topics that are created later are followed",
+                               pattern.text(), counted(means, "topic", "topics")));
   }
   for (const auto& [topic, patterns] : ambiguous)
     findings_.wrong(message::ambiguous_topic_text(topic, patterns));
   const auto answers = client.describe_each(topics, kKafkaTimeout);
+  std::int64_t partitions = 0;
+  bool has_ids = true;
   for (const auto& topic : topics) {
     if (const auto refused = answers.refused.find(topic); refused != answers.refused.end()) {
       findings_.wrong(engine::topic_refused_text(topic, refused->second.what()));
@@ -101,18 +125,22 @@ void Check::check_topics(const kafka::Client& client) {
     const auto found = answers.described.find(topic);
     if (found == answers.described.end()) {
       findings_.wrong(
-          fmt::format("topic {} does not exist in Kafka; create it, or correct the "
-                      "handlers' topics",
-                      topic));
+          fmt::format("topic {} does not exist; create it, or fix the handlers' topics", topic));
       continue;
     }
     topics_[topic] = found->second;
-    findings_.good(fmt::format(
-        "topic {}, {} {}{}", topic, found->second.partitions,
-        found->second.partitions == 1 ? "partition" : "partitions",
-        found->second.id.empty() ? "; the broker has no topic ids, so a topic that is deleted and "
-                                   "created again is noticed only by its offsets"
-                                 : ""));
+    partitions += found->second.partitions;
+    has_ids = has_ids && !found->second.id.empty();
+  }
+  if (!topics_.empty()) {
+    findings_.good(fmt::format("{}, {}: {}", counted(std::ssize(topics_), "topic", "topics"),
+                               counted(partitions, "partition", "partitions"),
+                               first_names(std::views::keys(topics_))));
+  }
+  if (!has_ids) {
+    findings_.note(
+        "the broker has no topic ids, so a topic that is deleted and created again is noticed only "
+        "by its offsets");
   }
 }
 
@@ -120,18 +148,19 @@ void Check::check_dead_letter_topic(const kafka::Client& client) {
   const auto& topic = options_.dead_letters.topic;
   if (topic.empty())
     return;
+  findings_.section("Dead letters");
   // Properties may suit a consumer and no producer.
   const kafka::Producer producer(options_.kafka, options_.dead_letters.max_payload, {});
   const auto described = client.describe({topic}, kKafkaTimeout);
   const auto found = described.find(topic);
   if (found == described.end()) {
     findings_.wrong(
-        fmt::format("dead_letters.topic {} does not exist in Kafka; create it, without it the "
-                    "letters stay in pawl.dead_letters alone",
+        fmt::format("dead_letters.topic {} does not exist; create it. Without it, dead letters are "
+                    "only in pawl.dead_letters",
                     topic));
   } else {
-    findings_.good(
-        fmt::format("dead_letters.topic {}, {} partitions", topic, found->second.partitions));
+    findings_.good(fmt::format("dead_letters.topic {}, {}", topic,
+                               counted(found->second.partitions, "partition", "partitions")));
   }
 }
 
@@ -139,19 +168,19 @@ void Check::check_outbox_topic(const kafka::Client& client) {
   const auto& topic = options_.outbox.state_topic;
   if (!needs_transactions())
     return;
+  findings_.section("Outbox");
   const auto described = client.describe({topic}, kKafkaTimeout);
   if (const auto found = described.find(topic); found != described.end()) {
     findings_.good(fmt::format("outbox.state_topic {}", topic));
     if (found->second.partitions != 1)
-      findings_.note(
+      findings_.warn(
           fmt::format("outbox.state_topic {} has {} partitions, as if it were for messages; give "
-                      "the outbox one of its own, with one partition",
+                      "the outbox a topic of its own with one partition",
                       topic, found->second.partitions));
   } else {
     findings_.note(fmt::format(
-        "outbox.state_topic {} does not exist in Kafka: `{}` creates it where it may, "
-        "else create it: kafka-topics.sh --bootstrap-server {} --create --topic {} "
-        "--partitions 1",
+        "outbox.state_topic {} will be created by `{}` if the broker permits it. Otherwise create "
+        "it: kafka-topics.sh --bootstrap-server {} --create --topic {} --partitions 1",
         topic, relays_only_ ? "relay" : "run", options_.kafka.bootstrap_servers, topic));
   }
 }
@@ -159,6 +188,7 @@ void Check::check_outbox_topic(const kafka::Client& client) {
 void Check::check_outbox_transactions(const kafka::Client& client) {
   if (!needs_transactions())
     return;
+  findings_.section("Outbox");
   constexpr const char* kSetting = "transaction.max.timeout.ms";
   const auto needed = engine::kTransactionTimeout.count();
   try {
@@ -172,15 +202,16 @@ void Check::check_outbox_transactions(const kafka::Client& client) {
                     *allowed, kSetting, needed));
   } catch (const kafka::KafkaError& error) {
     findings_.note(
-        fmt::format("whether the brokers allow the outbox's transactions of {} ms ({}) could not "
-                    "be read: {}",
+        fmt::format("it is unknown whether the brokers allow the outbox's transactions of {} ms "
+                    "({}): {}",
                     needed, kSetting, error.what()));
   }
 }
 
-/// What would be set apart, and what no transaction may publish. Only of topics that the
-/// configuration writes out.
+/// Topics that would reject messages of the outbox, and names that pawl.publish rejects. Only of
+/// topics that the configuration names.
 void Check::check_published_topics(const kafka::Client& client) {
+  findings_.section("Outbox");
   std::map<std::string, std::string> labels;  // by topic, of the first statement that names it
   const auto look = [&](const std::string& label, const std::string& sql,
                         const SourceLocation& where) {
@@ -190,8 +221,8 @@ void Check::check_published_topics(const kafka::Client& client) {
         labels.emplace(topic, place);
       } else {
         findings_.wrong(fmt::format(
-            "{}: pawl.publish refuses \"{}\" as the name of a topic, which has 1 to 249 letters, "
-            "digits, dots, underscores and hyphens; correct it",
+            "{}: pawl.publish rejects \"{}\" as the name of a topic, which has 1 to 249 letters, "
+            "digits, dots, underscores, and hyphens; fix it",
             place, topic));
       }
     }
@@ -209,26 +240,34 @@ void Check::check_published_topics(const kafka::Client& client) {
     topics.push_back(topic);
   const bool writes = options_.outbox.relay != RelayOutbox::kOff;
   const auto answers = client.describe_each(topics, kKafkaTimeout, writes);
-  for (const auto& [topic, label] : labels) {
+  std::vector<std::string> writable;
+  for (const auto& named : labels) {
+    const auto& [topic, label] = named;
     const auto found = answers.described.find(topic);
     if (found != answers.described.end() && found->second.may_write) {
-      findings_.good(fmt::format("topic {}, to which {} publishes", topic, label));
+      writable.push_back(published_text(named));
       continue;
     }
     const bool missing = found == answers.described.end() && !answers.refused.contains(topic);
     findings_.wrong(fmt::format(
-        "{} publishes to topic {}, and its messages would be set apart: {}{}", label, topic,
+        "{} publishes to topic {}, and its messages would fail: {}{}", label, topic,
         engine::why_not_written(answers, topic),
         missing ? fmt::format("; create it: kafka-topics.sh --bootstrap-server {} --create "
                               "--topic {}",
                               options_.kafka.bootstrap_servers, topic)
                 : ""));
   }
+  if (!writable.empty()) {
+    findings_.good(fmt::format("{} to publish to: {}",
+                               counted(std::ssize(writable), "topic", "topics"),
+                               fmt::join(writable, ", ")));
+  }
 }
 
 void Check::check_first_contacts(const kafka::Client& client, const std::string& cluster_id) {
   if (!rows_)
     return;
+  findings_.section("Start");
   for (const auto& [topic, description] : topics_) {
     const bool stored = std::any_of(rows_->begin(), rows_->end(), [name = topic](const auto& row) {
       return row.partition.topic == name;
@@ -238,8 +277,9 @@ void Check::check_first_contacts(const kafka::Client& client, const std::string&
       partitions.push_back({topic, p});
     const bool well = stored || check_committed(client, topic, partitions);
     if (check_beside(topic, cluster_id, stored) && well && !stored)
-      tell_first_positions(client, partitions);
+      find_first_positions(client, partitions);
   }
+  tell_first_positions();
 }
 
 bool Check::check_committed(const kafka::Client& client, const std::string& topic,
@@ -247,14 +287,14 @@ bool Check::check_committed(const kafka::Client& client, const std::string& topi
   if (const auto committed = engine::committed_by_pawl(client, partitions, kKafkaTimeout)) {
     findings_.wrong(fmt::format(
         "group {} has processed {} into database {}, but this one ({}) has no offset of it: "
-        "correct postgres.url, restore the database, or state positions with `offsets set`",
+        "fix postgres.url, restore the database, or set offsets with `offsets set`",
         options_.kafka.group, topic, committed->database_id, database_id_));
     return false;
   }
   return true;
 }
 
-/// Whether the consumer may begin, or go on with, a topic that others process.
+/// Whether the consumer may start or continue with a topic that others process.
 bool Check::check_beside(const std::string& topic, const std::string& cluster_id, bool stored) {
   const auto others = ledger::other_consumers(
       *session_, options_.postgres.schema,
@@ -267,7 +307,7 @@ bool Check::check_beside(const std::string& topic, const std::string& cluster_id
     }
   }
   for (const auto& other : others) {
-    findings_.note(fmt::format("topic {}: another consumer of this database processes it too: {}",
+    findings_.note(fmt::format("topic {}: another consumer of this database also processes it: {}",
                                topic, engine::describe(other)));
   }
   return true;
@@ -278,29 +318,38 @@ KafkaOptions Check::start_of(const std::string& topic) const {
   return engine::first_start(options_.kafka, ledger::came_later(first_topics_, entry, topic));
 }
 
-void Check::tell_first_positions(const kafka::Client& client,
+void Check::find_first_positions(const kafka::Client& client,
                                  const std::vector<TopicPartition>& partitions) {
   if (partitions.empty())
     return;
+  const auto& topic = partitions.front().topic;
   if (options_.kafka.start == Start::kHalt) {
-    findings_.note(
-        fmt::format("topic {} is new to this consumer and would halt, by kafka.start = \"halt\": "
-                    "state where to begin, for example: {} --topic {} --all --to earliest",
-                    partitions.front().topic, command_text(options_.invocation, "offsets set"),
-                    shell_word(partitions.front().topic)));
+    findings_.warn(
+        fmt::format("topic {} is new to this consumer and would halt, because kafka.start = "
+                    "\"halt\". Set where to start, for example: {} --topic {} --all --to earliest",
+                    topic, command_text(options_.invocation, "offsets set"), shell_word(topic)));
     return;
   }
-  const auto positions = engine::first_positions(client, start_of(partitions.front().topic),
-                                                 partitions, kKafkaTimeout);
-  for (std::size_t i = 0; i < positions.size(); ++i) {
-    const auto& [partition, next, reason] = positions[i];
-    if (i == kMostPositions) {
-      findings_.note(
-          fmt::format("... and {} more partitions of {}", positions.size() - i, partition.topic));
-      break;
-    }
-    findings_.note(fmt::format("{} [{}] would begin at {}: {}", partition.topic,
-                               partition.partition, next, engine::to_string(reason)));
+  const auto positions =
+      engine::first_positions(client, start_of(topic), partitions, kKafkaTimeout);
+  starts_.insert(starts_.end(), positions.begin(), positions.end());
+}
+
+/// Partitions that start for one reason are one line.
+void Check::tell_first_positions() {
+  std::map<engine::FirstPositionReason, std::vector<engine::FirstPosition>> by_reason;
+  for (const auto& start : starts_)
+    by_reason[start.reason].push_back(start);
+  for (const auto& [reason, starts] : by_reason) {
+    std::vector<TopicPartition> partitions;
+    for (const auto& start : starts)
+      partitions.push_back(start.partition);
+    const auto [least, most] = std::ranges::minmax(starts, {}, &engine::FirstPosition::next);
+    findings_.note(fmt::format(
+        "{} {} at {}: {}", names_of(partitions), partitions.size() == 1 ? "starts" : "start",
+        least.next == most.next ? fmt::format("offset {}", least.next)
+                                : fmt::format("offsets {} to {}", least.next, most.next),
+        engine::to_string(reason)));
   }
 }
 

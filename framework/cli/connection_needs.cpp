@@ -59,7 +59,7 @@ std::vector<ConnectionNeed> connection_needs(const Options& options,
     add(!options.monitoring.listen.empty(), kDashboard, "the dashboard", kAtTimes);
   }
   add(plans == nullptr || options.outbox.relay != RelayOutbox::kOff, 1 + lanes,
-      "the outbox and its lanes",
+      "the outbox and its shards",
       plans == nullptr || engine::relays_outbox(options) == engine::RelayBegins::kAtOnce);
   add(options.outbox.alert_age != kNever, 1, "outbox.alert_age");
   add(!options.alerts.notify_channel.empty(), 1, "alerts.notify_channel");

@@ -1,6 +1,7 @@
 // `keys show|estimate`: where a key was first seen, and what keys cost.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <iostream>
 
@@ -10,12 +11,14 @@
 #include "console/bad_call.hpp"
 #include "console/config_arguments.hpp"
 #include "console/connections.hpp"
+#include "console/counted.hpp"
 #include "console/decoded.hpp"
 #include "console/json.hpp"
 #include "console/operator_change.hpp"
 #include "console/partition_view.hpp"
 #include "console/printable.hpp"
 #include "console/table.hpp"
+#include "console/terminal.hpp"
 #include "dead_letters/dlq.hpp"
 #include "dead_letters/store/view.hpp"
 #include "engine/key_retention.hpp"
@@ -150,40 +153,36 @@ void print_json(const Found& found, std::size_t max_bytes) {
 std::string table_of(const std::vector<ledger::KeyRow>& keys) {
   using Align = Table::Align;
   Table table({{"SCOPE"},
-               {"TOPIC"},
-               {"PARTITION", Align::kRight},
-               {"OFFSET", Align::kRight},
+               {"MESSAGE"},
                {"KEPT SINCE"},
                {"PAYLOAD HASH"},
                {"RESPONSE BYTES", Align::kRight},
-               {"BY"}});
+               {"CONSUMER"}});
   for (const auto& key : keys) {
-    table.add({key.scope, key.topic, std::to_string(key.partition), std::to_string(key.offset),
-               key.created_at, hash_text(key.payload_hash),
+    table.add({key.scope, name_of({key.topic, key.partition}, key.offset),
+               date_time(key.created_at), hash_text(key.payload_hash),
                key.response ? std::to_string(key.response_bytes) : "-", key.consumer});
   }
-  return table.text();
+  return table.text(terminal_of(STDOUT_FILENO).columns);
 }
 
-/// `nobody` says who has not applied it, where it is not there.
-void print(const Found& found, const std::string& nobody, std::size_t max_bytes) {
-  using Align = Table::Align;
+/// `not_applied`: a sentence without its period, for a key that is not stored.
+void print(const Found& found, const std::string& not_applied, std::size_t max_bytes) {
   if (found.keys.empty()) {
-    std::cout << fmt::format("{} is not there: {}", printable(found.key), nobody);
+    std::cout << fmt::format("{} is not stored: {}", printable(found.key), not_applied);
     std::vector<std::string> pruned;
     for (const auto& scope : found.scopes) {
       if (!scope.pruned_to.empty())
         pruned.push_back(fmt::format("{} (keys before {})", scope.name, scope.pruned_to));
     }
-    std::cout << (pruned.empty()
-                      ? std::string(", and no key was ever removed.\n")
-                      : fmt::format(
-                            ", or it was so long ago that retention has removed the key: {}\n",
-                            fmt::join(pruned, ", ")));
+    std::cout << (pruned.empty() ? std::string(", and retention has not removed any key.\n")
+                                 : fmt::format(", or retention has removed the key since: {}\n",
+                                               fmt::join(pruned, ", ")));
     if (!found.elsewhere.empty()) {
       std::cout << fmt::format(
-          "\nElsewhere in this database it was applied, which keeps nobody from applying it here:\n"
-          "{}`keys show` tells more with --scope {}, or with the configuration of {}.\n",
+          "\nIn other scopes of this database it was applied. That does not make it a duplicate "
+          "here:\n"
+          "{}For details, use `keys show` with --scope {}, or with the configuration of {}.\n",
           table_of(found.elsewhere), printable(found.elsewhere.front().scope),
           printable(found.elsewhere.front().consumer));
     }
@@ -198,7 +197,7 @@ void print(const Found& found, const std::string& nobody, std::size_t max_bytes)
     }
   }
   for (const auto& lease : found.leases) {
-    std::cout << fmt::format("\nIts call in {}: {}{}; attempt {}. `calls show` tells more.\n",
+    std::cout << fmt::format("\nIts call in {}: {}{}; attempt {}. For details, use `calls show`.\n",
                              printable(lease.scope), to_string(lease.state),
                              lease.state != ledger::LeaseState::kInHand
                                  ? ""
@@ -208,25 +207,18 @@ void print(const Found& found, const std::string& nobody, std::size_t max_bytes)
   }
   for (const auto& halt : found.halts) {
     std::cout << fmt::format(
-        "\n{} halts at offset {}, a message with this key. `status` shows the cause.\n",
-        printable(name_of(halt.partition)), halt.offset);
+        "\n{} has this key, and its partition is halted there. `status` shows the cause.\n",
+        printable(name_of(halt.partition, halt.offset)));
   }
   if (found.letters.empty())
     return;
   std::cout << "\nDead letters with this key:\n";
-  Table table({{"ID", Align::kRight},
-               {"STATUS"},
-               {"REASON"},
-               {"TOPIC"},
-               {"PARTITION", Align::kRight},
-               {"OFFSET", Align::kRight},
-               {"DIED"}});
+  Table table({{"ID", Table::Align::kRight}, {"STATUS"}, {"REASON"}, {"MESSAGE"}, {"FAILED"}});
   for (const auto& letter : found.letters) {
-    table.add({std::to_string(letter.id), letter.status, letter.reason, letter.partition.topic,
-               std::to_string(letter.partition.partition), std::to_string(letter.offset),
-               letter.died_at});
+    table.add({std::to_string(letter.id), letter.status, letter.reason,
+               name_of(letter.partition, letter.offset), date_time(letter.died_at)});
   }
-  std::cout << table.text();
+  std::cout << table.text(terminal_of(STDOUT_FILENO).columns);
 }
 
 int show(const Options& options, const ShowArguments& arguments) {

@@ -2,6 +2,7 @@
 // run.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <iostream>
@@ -12,11 +13,13 @@
 #include "console/bad_call.hpp"
 #include "console/config_arguments.hpp"
 #include "console/connections.hpp"
+#include "console/counted.hpp"
 #include "console/json.hpp"
 #include "console/offset_target.hpp"
 #include "console/operator_change.hpp"
 #include "console/partition_view.hpp"
 #include "console/table.hpp"
+#include "console/terminal.hpp"
 #include "ledger/consumers.hpp"
 #include "ledger/offset_register.hpp"
 #include "ledger/rows.hpp"
@@ -308,23 +311,23 @@ void OffsetChange::print() const {
                {"PARTITION", Align::kRight},
                {"OFFSET", Align::kRight},
                {"NEW OFFSET", Align::kRight},
-               {"START", Align::kRight},
+               {"LOG START", Align::kRight},
                {"END", Align::kRight},
                {"EFFECT"}});
   for (const auto& move : plan_.moves) {
     std::string what;
     if (!move.asked_for) {
-      what = "first assignment: kafka.start determines it";
+      what = "first assignment, by kafka.start";
     } else if (!move.row) {
-      what = "initial offset";
+      what = "first assignment";
     } else if (move.other_topic) {
-      what = fmt::format("{} offsets of the new topic are delivered, {} are SKIPPED",
-                         move.in_log(move.next, move.range->end),
-                         move.in_log(move.range->start, move.next));
+      what = fmt::format("{} of the new topic delivered, {} SKIPPED",
+                         counted(move.in_log(move.next, move.range->end), "offset", "offsets"),
+                         grouped(move.in_log(move.range->start, move.next)));
     } else if (const auto now = move.row->stored.next(); move.next < now) {
-      what = fmt::format("{} offsets are delivered again", move.in_log(move.next, now));
+      what = counted(move.in_log(move.next, now), "offset", "offsets") + " delivered again";
     } else if (move.next > now) {
-      what = fmt::format("{} offsets are SKIPPED", move.in_log(now, move.next));
+      what = counted(move.in_log(now, move.next), "offset", "offsets") + " SKIPPED";
     } else {
       what = "unchanged";
     }
@@ -337,18 +340,19 @@ void OffsetChange::print() const {
                move.range ? std::to_string(move.range->start) : "?",
                move.range ? std::to_string(move.range->end) : "?", what});
   }
-  std::cout << table.text();
+  std::cout << table.text(terminal_of(STDOUT_FILENO).columns);
   const bool again = std::any_of(plan_.moves.begin(), plan_.moves.end(), [](const Move& move) {
     return move.goes_back() || move.other_topic;
   });
   if (again) {
-    std::cout << "Messages whose key is stored are duplicates: they have no second effect.\n";
+    std::cout << "Delivered messages whose key is stored are duplicates and have no effect.\n";
   }
-  // Without --force it is refused.
+  // Without --force it is rejected.
   if (again && arguments_.force && plan_.horizon.pruned_to()) {
     std::cout << fmt::format(
-        "Keys from before {} are removed: older messages are NOT recognized as duplicates, and are "
-        "applied again.\n",
+        "Keys from before {} are removed: older messages, if any, are NOT recognized and are "
+        "applied "
+        "again.\n",
         ledger::to_string(*plan_.horizon.pruned_to()));
   }
 }

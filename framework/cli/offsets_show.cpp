@@ -1,15 +1,18 @@
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <iostream>
 
 #include "cli/commands.hpp"
 #include "console/config_arguments.hpp"
 #include "console/connections.hpp"
+#include "console/counted.hpp"
 #include "console/json.hpp"
 #include "console/kafka_look.hpp"
 #include "console/partition_view.hpp"
 #include "console/printable.hpp"
 #include "console/table.hpp"
+#include "console/terminal.hpp"
 #include "ledger/register_view.hpp"
 #include "ledger/rows.hpp"
 
@@ -21,7 +24,7 @@ struct Arguments {
   bool json = false;
 };
 
-/// The register beside what Kafka has; the latter may be unknown.
+/// The register, and what Kafka has; the latter may be unknown.
 struct Picture {
   std::vector<ledger::RegisterRow> rows;
   KafkaLook kafka;
@@ -64,15 +67,14 @@ void print_json(const Options& options, const Picture& picture) {
 void print_table(const Options& options, const Picture& picture) {
   using Align = Table::Align;
   if (picture.rows.empty()) {
-    std::cout << fmt::format(
-        "No offsets are stored for {}/{}: this consumer has not processed anything here yet.\n",
-        options.kafka.cluster, options.kafka.group);
+    std::cout << fmt::format("No offset is stored for {}/{}: it has not processed a message yet.\n",
+                             options.kafka.cluster, options.kafka.group);
     return;
   }
   Table table({{"TOPIC"},
                {"PARTITION", Align::kRight},
                {"STATE"},
-               {"STORED", Align::kRight},
+               {"OFFSET", Align::kRight},
                {"END", Align::kRight},
                {"LAG", Align::kRight},
                {"EPOCH", Align::kRight},
@@ -81,17 +83,20 @@ void print_table(const Options& options, const Picture& picture) {
   for (const auto& row : picture.rows) {
     const auto end = picture.kafka.end_of(row.partition);
     table.add({row.partition.topic, std::to_string(row.partition.partition), state_text(row),
-               stored_text(row), known_text(end), known_text(lag_of(&row, end)),
-               std::to_string(static_cast<std::int64_t>(row.epoch)), row.state_since,
+               offset_text(row), known_text(end), known_text(lag_of(&row, end)),
+               std::to_string(static_cast<std::int64_t>(row.epoch)), date_time(row.state_since),
                owner_text(row)});
   }
-  std::cout << table.text();
+  const auto columns = terminal_of(STDOUT_FILENO).columns;
+  std::cout << table.text(columns);
   for (const auto& row : picture.rows) {
     if (row.state == ledger::PartitionState::kRunning || row.reason.empty())
       continue;
-    std::cout << fmt::format("\n{} [{}] is {} since {}:\n  {}\n", row.partition.topic,
-                             row.partition.partition, ledger::to_string(row.state), row.state_since,
-                             printable_lines(row.reason));
+    std::cout << fmt::format(
+        "\n{} is {} since {}:\n  {}\n",
+        row.halt_offset ? name_of(row.partition, *row.halt_offset) : name_of(row.partition),
+        ledger::to_string(row.state), date_time(row.state_since),
+        wrapped(printable_lines(row.reason), columns, 2));
   }
 }
 
@@ -110,7 +115,7 @@ int show(const Options& options, const Arguments& arguments) {
     print_table(options, picture);
   }
   if (!picture.kafka.problem.empty()) {
-    std::cerr << "Kafka does not answer, so ends and lags are unknown: " << picture.kafka.problem
+    std::cerr << "Kafka is unreachable, so END and LAG are unknown: " << picture.kafka.problem
               << '\n';
   }
   return kDone;

@@ -1,5 +1,4 @@
-// `partitions pause|resume|skip` (`peek` is partitions_peek.cpp): what an operator does to single
-// partitions while they run.
+// `partitions pause|resume|skip` (`peek` is partitions_peek.cpp): change partitions while they run.
 #include <fmt/format.h>
 
 #include <iostream>
@@ -69,7 +68,7 @@ int set_state(const Options& options, const PartitionArguments& partitions, Part
       case StateChange::kChangedMeanwhile:
         changed_meanwhile = true;
         std::cerr << fmt::format(
-            "{} changed after it was read ({}), so it was not changed. Check it:\n"
+            "{}: it is not {} any more, so nothing was changed there. Check:\n"
             "  {}\n",
             name, ledger::to_string(row.state), command_text(options.invocation, "status"));
         break;
@@ -96,8 +95,8 @@ int skip(const Options& options, const PartitionArguments& partitions, std::int6
               << '\n';
     return kDone;
   }
-  std::cout << fmt::format("{}@{} is skipped. {}. The partition {}.\n  {}\n",
-                           name_of(row.partition), offset, kept,
+  std::cout << fmt::format("{} is skipped. {}. The partition {}.\n  {}\n",
+                           name_of(row.partition, offset), kept,
                            row.state == PartitionState::kPaused ? "stays paused" : "continues",
                            command_text(options.invocation, "skipped list"));
   return kDone;

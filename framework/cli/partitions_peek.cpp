@@ -1,4 +1,4 @@
-// `partitions peek`: the message that comes next, or the one at an offset, for a person's eyes.
+// `partitions peek`: shows the next message, or the message at an offset.
 #include <fmt/format.h>
 
 #include <iostream>
@@ -7,10 +7,12 @@
 #include "console/bad_call.hpp"
 #include "console/config_arguments.hpp"
 #include "console/connections.hpp"
+#include "console/counted.hpp"
 #include "console/decoded.hpp"
 #include "console/operator_change.hpp"
 #include "console/partition_view.hpp"
 #include "kafka/fetch_one.hpp"
+#include "ledger/instant.hpp"
 
 namespace pawl::cli {
 namespace {
@@ -56,9 +58,13 @@ void print(const Message& message, const Arguments& arguments) {
     std::cout << indented(json) << '\n';
     return;
   }
+  const TopicPartition partition{std::string(message.topic()), message.partition()};
+  const auto timestamp = message.timestamp();
   std::cout << fmt::format(
-      "{}@{}, timestamp {}\n{}", name_of({std::string(message.topic()), message.partition()}),
-      message.offset(), message.timestamp() ? json_of(*message.timestamp()).dump() : "none",
+      "{}   {}\n{}", name_of(partition, message.offset()),
+      timestamp
+          ? date_time(ledger::to_string(ledger::Instant(timestamp->time_since_epoch()))) + " UTC"
+          : std::string("no timestamp"),
       parts_text(message, arguments.max_bytes));
 }
 
@@ -76,8 +82,8 @@ int peek(const Options& options, const Arguments& arguments) {
         fmt::format("{} has no message at or after offset {}", name_of(partition), offset));
   }
   if (arguments.offset && record->offset() != offset) {
-    throw BadCall(fmt::format("{}@{} does not exist. The next message is at offset {}",
-                              name_of(partition), offset, record->offset()));
+    throw BadCall(fmt::format("{} does not exist. The next message is at offset {}",
+                              name_of(partition, offset), record->offset()));
   }
   print(record->view(partition.topic, topic_id), arguments);
   return kDone;

@@ -1,16 +1,20 @@
 // `skipped list`: messages that were left out on purpose.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <iostream>
 
 #include "cli/commands.hpp"
 #include "console/config_arguments.hpp"
 #include "console/connections.hpp"
+#include "console/counted.hpp"
 #include "console/decoded.hpp"
 #include "console/json.hpp"
 #include "console/operator_change.hpp"
+#include "console/partition_view.hpp"
 #include "console/printable.hpp"
 #include "console/table.hpp"
+#include "console/terminal.hpp"
 #include "dead_letters/dlq.hpp"
 #include "ledger/skipped_view.hpp"
 
@@ -23,7 +27,7 @@ struct Arguments {
   bool json = false;
 };
 
-/// The beginning, which has the cause; commands that could have helped come after it.
+/// The first part, which contains the cause; commands come after it.
 std::string halt_text(const std::string& reason) {
   constexpr std::size_t kMost = 200;
   if (reason.empty())
@@ -52,13 +56,11 @@ void print_json(const std::vector<ledger::SkippedMessage>& skipped) {
 
 void print_table(const std::vector<ledger::SkippedMessage>& skipped, std::int64_t limit) {
   if (skipped.empty()) {
-    std::cout << "No message was left out.\n";
+    std::cout << "No message was skipped.\n";
     return;
   }
   using Align = Table::Align;
-  Table table({{"TOPIC"},
-               {"PARTITION", Align::kRight},
-               {"OFFSET", Align::kRight},
+  Table table({{"MESSAGE"},
                {"KEY"},
                {"BYTES", Align::kRight},
                {"SKIPPED"},
@@ -66,16 +68,18 @@ void print_table(const std::vector<ledger::SkippedMessage>& skipped, std::int64_
                {"REASON"},
                {"HALTED BECAUSE"}});
   for (const auto& message : skipped) {
-    table.add({message.partition.topic, std::to_string(message.partition.partition),
-               std::to_string(message.offset), key_text(message.record_key, std::nullopt),
+    table.add({name_of(message.partition, message.offset),
+               key_text(message.record_key, std::nullopt),
                message.omitted       ? "omitted"
                : message.value_bytes ? std::to_string(*message.value_bytes)
                                      : "-",
-               message.skipped_at, message.actor, message.reason, halt_text(message.halt_reason)});
+               date_time(message.skipped_at), message.actor, message.reason,
+               halt_text(message.halt_reason)});
   }
-  std::cout << table.text();
+  const auto terminal = terminal_of(STDOUT_FILENO);
+  std::cout << table.text(terminal.columns);
   if (static_cast<std::int64_t>(skipped.size()) == limit && limit < kMostEntries)
-    std::cout << fmt::format("... there may be more; --limit {} shows more\n",
+    std::cout << fmt::format("{}there may be more: --limit {}\n", symbol(terminal, Symbol::kMore),
                              std::min(limit * 10, kMostEntries));
 }
 

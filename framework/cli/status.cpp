@@ -1,7 +1,6 @@
-// `status`: one screen for whoever is on call.
+// `status`: one screen for the engineer on call.
 #include "cli/status.hpp"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
@@ -29,13 +28,17 @@ using std::chrono::milliseconds;
 constexpr milliseconds kShortestInterval{100};
 constexpr milliseconds kLongestInterval{3600000};
 
+/// Between the first two samples, which the first rates come from.
+constexpr milliseconds kFirstInterval{1000};
+
 struct Arguments {
-  std::string watch;     ///< empty: one look
-  std::string interval;  ///< empty: no second look for rates
+  std::string watch;  ///< empty: once
+  std::string interval = "1s";
   std::vector<std::string> fail_on;
   bool exit_code = false;
   bool json = false;
   bool all = false;
+  bool partitions = false;
 };
 
 milliseconds interval_of(const std::string& option, const std::string& text) {
@@ -64,15 +67,27 @@ bool fails(const Status& status, const Arguments& arguments) {
          (asked("stalled") && counts.stalled > 0);
 }
 
+/// Zero: one sample is enough, without rates.
+milliseconds between_samples(const std::string& text) {
+  const auto interval = config::parse_duration(text);
+  return interval && interval->count() == 0 ? milliseconds(0) : interval_of("--interval", text);
+}
+
+StatusView view_of(const Terminal& terminal, const Arguments& arguments) {
+  return {terminal, arguments.all, arguments.partitions, false};
+}
+
 int look_once(const Options& options, const Arguments& arguments) {
+  const auto interval = between_samples(arguments.interval);
   StatusSource source(options);
   auto status = source.look();
-  if (!arguments.interval.empty() && status.postgres_problem.empty()) {
-    std::this_thread::sleep_for(interval_of("--interval", arguments.interval));
+  if (interval.count() > 0 && status.postgres_problem.empty()) {
+    std::this_thread::sleep_for(interval);
     status = source.look();
   }
-  std::cout << (arguments.json ? status_json(status, true) + '\n'
-                               : status_text(status, arguments.all));
+  std::cout << (arguments.json
+                    ? status_json(status, true) + '\n'
+                    : status_text(status, view_of(terminal_of(STDOUT_FILENO), arguments)));
   std::vector<std::string> unseen;
   for (const auto& problem : {status.postgres_problem, status.kafka_problem}) {
     if (!problem.empty())
@@ -89,42 +104,118 @@ int look_once(const Options& options, const Arguments& arguments) {
   return fails(status, arguments) ? kNeedsSomebody : kDone;
 }
 
-int watch(const Options& options, const Arguments& arguments) {
-  const auto interval = interval_of("--watch", arguments.watch);
-  // Looking changes nothing, so it may end in the middle of a look; not in the middle of a line.
-  std::mutex output_mutex;
-  const StopSignals signals([&output_mutex](int) {
-    const std::scoped_lock lock(output_mutex);
-    std::cout.flush();
-    std::_Exit(kDone);
-  });
-  StatusSource source(options);
-  Screen screen(STDOUT_FILENO);
-  while (true) {
-    const auto status = source.look();
-    {
-      const std::scoped_lock lock(output_mutex);
-      if (arguments.json) {
-        std::cout << status_json(status, false) << std::endl;
-      } else {
-        screen.show(
-            fmt::format("{:%Y-%m-%dT%H:%M:%S}Z, every {}\n{}", fmt::gmtime(status.now_ms / 1000),
-                        config::format_duration(interval), status_text(status, arguments.all)));
-      }
-      // Whoever read the output is gone.
-      if (!std::cout)
+/// Samples again and again, and shows the latest sample as the keys ask for it.
+class Watch {
+ public:
+  Watch(const Options& options, const Arguments& arguments)
+      : arguments_(arguments),
+        interval_(interval_of("--watch", arguments.watch)),
+        source_(options),
+        view_(view_of({}, arguments)) {}
+
+  int run() {
+    // Sampling changes nothing, so it may end in the middle of a sample; not in the middle of a
+    // line.
+    const StopSignals signals([this](int) {
+      const std::scoped_lock lock(output_);
+      leave();
+      std::_Exit(kDone);
+    });
+    if (!arguments_.json && ::isatty(STDOUT_FILENO) == 1)
+      keys_.emplace();
+    // Rates come from two samples.
+    auto status = source_.look();
+    std::this_thread::sleep_for(std::min(interval_, kFirstInterval));
+    while (true) {
+      if (!paused_)
+        status = source_.look();
+      if (!show(status))
         return kFailed;
+      if (wait(status) == Next::kQuit)
+        return kDone;
     }
-    std::this_thread::sleep_for(interval);
   }
-}
+
+ private:
+  enum class Next { kSample, kQuit };
+
+  /// Whether the output is still read.
+  bool show(const Status& status) {
+    const std::scoped_lock lock(output_);
+    if (arguments_.json) {
+      std::cout << status_json(status, false) << std::endl;
+      return static_cast<bool>(std::cout);
+    }
+    view_.terminal = screen_.terminal();
+    const auto blocks = status_blocks(status, view_);
+    screen_.show(view_.terminal, fitted(blocks, view_.terminal, keys_ ? hint() : std::string()));
+    return static_cast<bool>(std::cout);
+  }
+
+  [[nodiscard]] std::string hint() const {
+    const auto every =
+        paused_ ? std::string("paused") : "every " + config::format_duration(interval_);
+    if (!keys_->available())
+      return every;
+    return fmt::format("{}   q quit   p {}   t {}   space {}", every,
+                       view_.problems_only ? "all" : "problems only",
+                       view_.partitions ? "by topic" : "by partition",
+                       paused_ ? "continue" : "pause");
+  }
+
+  /// Until the next sample is due; a key that changes the view is obeyed at once.
+  Next wait(const Status& status) {
+    const auto due = std::chrono::steady_clock::now() + interval_;
+    while (true) {
+      const auto left = std::chrono::ceil<milliseconds>(due - std::chrono::steady_clock::now());
+      if (left.count() <= 0)
+        return Next::kSample;
+      if (!keys_) {
+        std::this_thread::sleep_for(left);
+        return Next::kSample;
+      }
+      switch (keys_->wait(left).value_or('\0')) {
+        case 'q':
+          return Next::kQuit;
+        case 'p':
+          view_.problems_only = !view_.problems_only;
+          break;
+        case 't':
+          view_.partitions = !view_.partitions;
+          break;
+        case ' ':
+          paused_ = !paused_;
+          break;
+        default:
+          continue;
+      }
+      (void)show(status);
+    }
+  }
+
+  void leave() {
+    screen_.leave();
+    if (keys_)
+      keys_->restore();
+    std::cout.flush();
+  }
+
+  const Arguments& arguments_;
+  const milliseconds interval_;
+  StatusSource source_;
+  StatusView view_;
+  Screen screen_{STDOUT_FILENO};
+  std::optional<Keys> keys_;  ///< nullopt: the output is not a screen
+  bool paused_ = false;
+  std::mutex output_;
+};
 
 int status(const Options& options, const Arguments& arguments) {
   if (arguments.watch.empty())
     return look_once(options, arguments);
-  if (arguments.exit_code || !arguments.fail_on.empty() || !arguments.interval.empty())
-    throw BadCall("--watch goes on until Ctrl-C; leave out --exit-code, --fail-on and --interval");
-  return watch(options, arguments);
+  if (arguments.exit_code || !arguments.fail_on.empty())
+    throw BadCall("--watch continues until Ctrl-C; omit --exit-code and --fail-on");
+  return Watch(options, arguments).run();
 }
 
 }  // namespace
@@ -137,8 +228,11 @@ void add_status(Command& parser, Commands& commands) {
   command->add_option("--watch", arguments->watch, "Refresh every INTERVAL until Ctrl-C")
       ->value_or("2s")
       ->type_name("[INTERVAL]");
-  command->add_option("--interval", arguments->interval, "Time between the two samples of a rate")
-      ->type_name("DURATION");
+  command
+      ->add_option("--interval", arguments->interval,
+                   "Time between the two samples that RATE and ETA come from; 0s: one sample")
+      ->type_name("DURATION")
+      ->shows_default();
   command->add_flag(
       "--exit-code", arguments->exit_code,
       "Exit with 3 if attention is required (halted, topic without offsets, late outbox, ...)");
@@ -151,7 +245,9 @@ void add_status(Command& parser, Commands& commands) {
                 "outbox"})
       ->type_name("WHAT[,WHAT]");
   command->add_flag("--json", arguments->json, "Print JSON; with --watch one object per line");
-  command->add_flag("--all", arguments->all, "Show all partitions, problems, and dead letters");
+  command->add_flag("--all", arguments->all, "Show every problem, topic, and dead-letter handler");
+  command->add_flag("--partitions", arguments->partitions,
+                    "Show each partition with OFFSET (of the next message), END, LAG, and OWNER");
   commands.set_action(command, [config, arguments] {
     // Before librdkafka starts its threads.
     if (!arguments->watch.empty())

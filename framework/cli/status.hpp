@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "console/partition_view.hpp"
+#include "console/terminal.hpp"
 #include "dead_letters/store/view.hpp"
 #include "leases/store/view.hpp"
 #include "ledger/process_conditions.hpp"
@@ -84,15 +85,44 @@ struct StatusTotals {
 /// Topics that Kafka has, and of which no partition has a row.
 [[nodiscard]] std::vector<std::string> unstored_topics(const Status& status);
 
-/// The screen. `all`: every partition, reason and group of dead letters, however many.
-[[nodiscard]] std::string status_text(const Status& status, bool all);
+/// How `status` is shown.
+struct StatusView {
+  Terminal terminal = {};
+  bool all = false;            ///< every problem, topic, and group of dead letters
+  bool partitions = false;     ///< a row per partition in place of a row per topic
+  bool problems_only = false;  ///< neither tables nor figures
+};
+
+/// A part of the output that a small window shows or omits.
+struct StatusBlock {
+  enum class Kind { kHeading, kSection, kProblem, kTopic, kPartition };
+  Kind kind;
+  std::string text;  ///< lines, each with its line feed
+};
+/// In the order of priority: the verdict, problems, dead letters, figures, the table.
+[[nodiscard]] std::vector<StatusBlock> status_blocks(const Status& status, const StatusView& view);
+/// All blocks as one text.
+[[nodiscard]] std::string status_text(const Status& status, const StatusView& view = {});
 /// The status as one JSON object, for machines.
 [[nodiscard]] std::string status_json(const Status& status, bool indented);
-/// Whether somebody should look, whatever else is asked for: a partition is halted, nothing is
-/// stored of this consumer or of one of its topics, a named topic does not exist, the outbox is
-/// late, a remote service is unreachable, or a partition waits for a lock for long.
+/// Whether an operator should look, whatever else is asked for: a partition is halted, no offset is
+/// stored for this consumer or for one of its topics, a named topic does not exist, the outbox is
+/// late, a remote service is unreachable, or a partition has waited for a lock for long.
 [[nodiscard]] bool needs_somebody(const Status& status);
-/// "2 of 8 partitions HALTED, lag 12,345, 3 dead letters"
+
+/// One statement of the verdict.
+struct VerdictPart {
+  enum class Level { kPlain, kGood, kWarn, kBad };
+  Level level;
+  std::string text;
+};
+/// The first: states of partitions and services. The second: figures.
+struct Verdict {
+  std::vector<VerdictPart> states;
+  std::vector<VerdictPart> figures;
+};
+[[nodiscard]] Verdict verdict_parts(const Status& status);
+/// "2 of 8 partitions halted, lag 12,345, 3 dead letters"
 [[nodiscard]] std::string verdict_of(const Status& status);
 
 }  // namespace pawl::cli

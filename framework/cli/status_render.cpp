@@ -1,450 +1,537 @@
-// The screen of `status`: what is wrong and what to do stands first, and it stays one screen.
+// The output of `status`: what is wrong and what to do comes first, and it stays one screen.
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <functional>
 #include <map>
 #include <set>
 #include <string_view>
+#include <tuple>
 
-#include "cli/counted.hpp"
 #include "cli/status.hpp"
-#include "config/document.hpp"
+#include "cli/status_problems.hpp"
 #include "config/invocation.hpp"
+#include "console/counted.hpp"
 #include "console/partition_view.hpp"
 #include "console/printable.hpp"
 #include "console/table.hpp"
-#include "console/topics_seen.hpp"
-#include "engine/conditions.hpp"
-#include "engine/topic_directory.hpp"
 #include "ops/catching_up.hpp"
 #include "outbox/outbox_status.hpp"
 
 namespace pawl::cli {
 namespace {
 
-constexpr std::size_t kMostPartitions = 20;
-constexpr std::size_t kMostReasons = 5;
-constexpr std::size_t kMostLetters = 8;
-/// A transaction that is open for longer makes the register's rows pile up noticeably; every
-/// message's own is a short one.
-constexpr std::int64_t kLongOpenSeconds = 60;
+using Align = Table::Align;
+using Kind = StatusBlock::Kind;
 
-/// How long ago a time in RFC 3339 was.
-std::string age_text(const Status& status, const std::string& time) {
-  const auto at = config::parse_time(time);
-  return at ? ops::span_text((status.now_ms - *at) / 1000) : "?";
-}
+/// Of a heading; topics; groups of dead letters.
+constexpr std::size_t kMostProblems = 5;
+constexpr std::size_t kMostTopics = 10;
+constexpr std::size_t kMostLetters = 8;
+constexpr std::size_t kMostOwners = 2;
+/// Columns of the labels "OUTBOX", "CALLS", "POSTGRESQL".
+constexpr std::size_t kLabel = 16;
+/// Between two parts of a line.
+constexpr std::string_view kGap = "   ";
+/// While a transaction is open for longer than that, the rows of the register pile up noticeably.
+/// The transaction of a message is short.
+constexpr std::int64_t kLongOpenSeconds = 60;
 
 std::string rate_text(std::optional<double> rate) {
   return rate ? fmt::format("{:.0f}/s", *rate) : "?";
 }
 
-std::string shown_state(const StatusPartition& partition) {
-  if (!partition.row)
-    return partition.concern ? "-" : "?";
-  if (partition.concern == Concern::kStalled)
-    return to_string(Concern::kStalled);
-  return state_text(*partition.row);
+/// "-": the lag does not shrink.
+std::string eta_text(const std::optional<std::int64_t>& seconds, std::optional<double> rate) {
+  return seconds ? ops::span_text(*seconds) : rate ? "-" : "?";
 }
 
-std::string shown_owner(const StatusPartition& partition) {
-  if (!partition.row)
-    return partition.concern ? "nobody" : "?";
-  return owner_text(*partition.row);
-}
+class Renderer {
+ public:
+  Renderer(const Status& status, const StatusView& view)
+      : status_(status), view_(view), terminal_(view.terminal) {}
 
-/// What needs a person first, then by lag.
-std::vector<const StatusPartition*> by_urgency(const Status& status) {
-  std::vector<const StatusPartition*> sorted;
-  for (const auto& partition : status.partitions)
-    sorted.push_back(&partition);
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const StatusPartition* one, const StatusPartition* other) {
-                     if (one->concern != other->concern)
-                       return one->concern > other->concern;
-                     return one->lag().value_or(0) > other->lag().value_or(0);
-                   });
-  return sorted;
-}
-
-std::string partitions_text(const Status& status, bool all) {
-  if (status.partitions.empty())
-    return "";
-  std::vector<const StatusPartition*> shown;
-  if (all || status.partitions.size() <= kMostPartitions) {
-    for (const auto& partition : status.partitions)
-      shown.push_back(&partition);
-  } else {
-    shown = by_urgency(status);
-    shown.resize(kMostPartitions);
+  std::vector<StatusBlock> blocks() {
+    add_verdict();
+    add_problems();
+    if (view_.problems_only)
+      return std::move(blocks_);
+    add_letters();
+    add_figures();
+    if (view_.partitions)
+      add_partitions();
+    else
+      add_topics();
+    return std::move(blocks_);
   }
-  using Align = Table::Align;
-  Table table({{"TOPIC"},
-               {"PARTITION", Align::kRight},
-               {"STATE"},
-               {"STORED", Align::kRight},
-               {"END", Align::kRight},
-               {"LAG", Align::kRight},
-               {"RATE", Align::kRight},
-               {"ETA", Align::kRight},
-               {"FOR", Align::kRight},
-               {"OWNER"}});
-  for (const auto* partition : shown) {
-    const auto& row = partition->row;
-    const auto lag = partition->lag();
-    const std::string unstored = partition->concern ? "-" : "?";
-    table.add({partition->partition.topic, std::to_string(partition->partition.partition),
-               shown_state(*partition), row ? stored_text(*row) : unstored,
-               known_text(partition->end), known_text(lag), rate_text(partition->rate),
-               partition->eta_seconds ? ops::span_text(*partition->eta_seconds) : "?",
-               row ? age_text(status, row->state_since) : "?", shown_owner(*partition)});
-  }
-  auto text = '\n' + table.text();
-  if (shown.size() < status.partitions.size()) {
-    text +=
-        fmt::format("... and {} more, none of them more urgent; --all shows them\n",
-                    grouped(static_cast<std::int64_t>(status.partitions.size() - shown.size())));
-  }
-  return text;
-}
 
-std::string retrying_text(const Status& status, const ledger::RegisterRow& row) {
-  std::string meanwhile = "the partition waits meanwhile.";
-  std::string which;
-  const auto offset = row.retried_offset().value_or(-1);
-  if (!row.retrying()) {
-    meanwhile = "messages that need not wait for it go on meanwhile.";
-    if (row.ahead.trying > 1)
-      meanwhile +=
-          fmt::format(" {} retried as well.",
-                      counted(row.ahead.trying - 1, "other message is", "other messages are"));
-    which = fmt::format(" --offset {}", offset);
+ private:
+  void add(Kind kind, const std::string& text) {
+    if (!text.empty())
+      blocks_.push_back({kind, text});
   }
-  return fmt::format(
-      "\n{} RETRYING offset {}: {} of it failed; {}\n"
-      "  The log of {} says why and how many attempts are left. The message: {} {}{}\n",
-      name_of(row.partition), offset, counted(row.failed_attempts(), "attempt", "attempts"),
-      meanwhile, row.owner, command_text(status.invocation, "partitions peek"),
-      partition_words(row.partition), which);
-}
 
-/// What is said of the most urgent partitions of which there is something to say. `others`: what
-/// those are that are left out.
-std::string first_texts(const Status& status, bool all, std::string_view others,
-                        const std::function<std::string(const ledger::RegisterRow&)>& text_of) {
-  std::string text;
-  std::size_t shown = 0;
-  std::size_t left_out = 0;
-  for (const auto* partition : by_urgency(status)) {
-    const auto said = partition->row ? text_of(*partition->row) : std::string();
-    if (said.empty())
-      continue;
-    if (!all && shown >= kMostReasons) {
-      ++left_out;
-      continue;
+  [[nodiscard]] std::string command(std::string_view words, std::string_view more = "") const {
+    return printable(command_text(status_.invocation, words)) + std::string(more);
+  }
+
+  [[nodiscard]] std::string omitted_line(std::size_t number, std::string_view what,
+                                         std::string_view option) const {
+    return fmt::format("{}{} more{}: {}\n", symbol(terminal_, Symbol::kMore),
+                       grouped(static_cast<std::int64_t>(number)), what, command("status", option));
+  }
+
+  /// Parts on as few lines as the width permits.
+  [[nodiscard]] std::string joined(const std::vector<std::string>& parts,
+                                   std::size_t indent) const {
+    std::string text;
+    std::size_t used = indent;
+    for (const auto& part : parts) {
+      const auto width = width_of(part);
+      if (!text.empty() && terminal_.columns > 0 &&
+          used + kGap.size() + width > terminal_.columns) {
+        text += '\n' + std::string(indent, ' ');
+        used = indent;
+      } else if (!text.empty()) {
+        text += kGap;
+        used += kGap.size();
+      }
+      text += part;
+      used += width;
     }
-    ++shown;
-    text += said;
+    return text;
   }
-  if (left_out > 0)
-    text += fmt::format("\n... and {} more {}; --all shows them\n",
-                        grouped(static_cast<std::int64_t>(left_out)), others);
-  return text;
-}
 
-std::string probation_text(const Status& status, const ledger::RegisterRow& row) {
-  // Whatever else its process has takes turns with it.
-  std::set<std::string> waiting;
-  for (const auto& partition : status.partitions) {
-    if (partition.row && partition.row->owned() && partition.row->owner == row.owner &&
-        partition.row->partition != row.partition)
-      waiting.insert(partition.row->partition.topic);
+  [[nodiscard]] std::string shown(const VerdictPart& part) const {
+    using Level = VerdictPart::Level;
+    const auto text = printable(part.text);
+    switch (part.level) {
+      case Level::kGood:
+        return painted(terminal_, Color::kGreen, text);
+      case Level::kWarn:
+        return painted(terminal_, Color::kYellow, text);
+      case Level::kBad:
+        return painted(terminal_, Color::kRed, text);
+      case Level::kPlain:
+        break;
+    }
+    return text;
   }
-  const auto others = waiting.empty()
-                          ? std::string("Its process has no other partition that waits for it.")
-                          : fmt::format(
-                                "While it runs, the other partitions of its process {} "
-                                "wait (of {}); then they run for at least as long.",
-                                row.owner, fmt::join(waiting, ", "));
-  return fmt::format(
-      "\n{} [{}] is on PROBATION at offset {}: a process ended while it may have run the message.\n"
-      "  {}; {} since while they ran nothing else (docs/failures.md).\n"
-      "  {}\n"
-      "  {}\n",
-      row.partition.topic, row.partition.partition, row.suspect->offset,
-      row.suspect->runs ? "It runs alone now" : "It will run alone",
-      counted(row.suspect->crashes, "process has ended", "processes have ended"), others,
-      row.suspect->crashes == 0
-          ? "No action needed."
-          : "Check the exit codes of those processes, and the kernel's log for an OOM kill.");
-}
 
-std::string reason_text(const Status& status, const ledger::RegisterRow& row) {
-  if (row.any_retrying())
-    return retrying_text(status, row);
-  if (row.on_probation())
-    return probation_text(status, row);
-  if (row.state == ledger::PartitionState::kRunning)
-    return "";
-  const bool halted = row.state == ledger::PartitionState::kHalted;
-  return fmt::format("\n{} [{}] {} since {}:\n  {}\n", row.partition.topic, row.partition.partition,
-                     halted ? "HALTED" : "paused", row.state_since,
-                     row.reason.empty() ? "(no reason given)" : row.reason);
-}
+  void add_verdict() {
+    const auto verdict = verdict_parts(status_);
+    const auto group = printable(status_.group);
+    const auto indent = width_of(group) + kGap.size();
+    std::vector<std::string> states;
+    for (const auto& part : verdict.states)
+      states.push_back(shown(part));
+    const bool good = verdict.states.front().level == VerdictPart::Level::kGood;
+    states.front() = painted(terminal_, good ? Color::kGreen : Color::kRed,
+                             symbol(terminal_, good ? Symbol::kGood : Symbol::kBad)) +
+                     states.front();
+    const auto time = fmt::format("{:%Y-%m-%d %H:%M:%S} UTC", fmt::gmtime(status_.now_ms / 1000));
+    auto text = joined(states, indent);
+    const auto used = indent + width_of(text);
+    // At the right edge if there is room.
+    if (text.find('\n') == std::string::npos &&
+        used + kGap.size() + time.size() <= terminal_.columns) {
+      text += std::string(terminal_.columns - used - time.size(), ' ') + time;
+    } else {
+      states.push_back(time);
+      text = joined(states, indent);
+    }
+    text = painted(terminal_, Color::kBold, group) + std::string(kGap) + text + '\n';
+    std::vector<std::string> figures;
+    for (const auto& part : verdict.figures)
+      figures.push_back(shown(part));
+    if (!figures.empty())
+      text += std::string(indent, ' ') + joined(figures, indent) + '\n';
+    add(Kind::kSection, text);
+  }
 
-/// Of a partition whose stored offset waits for a message behind which others are finished.
-std::string ahead_text(const Status& status, const ledger::RegisterRow& row) {
-  if (row.ahead.finished == 0)
-    return "";
-  auto text = fmt::format(
-      "\n{} [{}] is ahead of its stored offset: {} finished behind it, up to offset {}.\n"
-      "  The message behind offset {} ",
-      row.partition.topic, row.partition.partition,
-      counted(row.ahead.finished, "message", "messages"), row.ahead.up_to, row.stored.last());
-  // The register does not know when the message came: it is in the way since another one could
-  // have been passed, and since it is the next.
-  if (row.ahead.since.empty())
-    return text + "holds it back.\n";
-  return text + fmt::format("has held it back for {}.\n",
-                            age_text(status, std::max(row.ahead.since, row.updated_at)));
-}
+  void add_problems() {
+    const auto problems = problems_of(status_);
+    for (std::size_t first = 0; first < problems.size();) {
+      const auto& heading = problems[first].heading;
+      auto end = first;
+      while (end < problems.size() && problems[end].heading == heading)
+        ++end;
+      const auto most = view_.all ? end : std::min(end, first + kMostProblems);
+      add(Kind::kHeading, '\n' + painted(terminal_, Color::kBold, heading) + '\n');
+      std::vector<std::size_t> widths;
+      for (auto i = first; i < most; ++i) {
+        const auto& title = problems[i].title;
+        widths.resize(std::max(widths.size(), title.size()));
+        for (std::size_t cell = 0; cell + 1 < title.size(); ++cell)
+          widths[cell] = std::max(widths[cell], width_of(printable(title[cell])));
+      }
+      for (auto i = first; i < most; ++i)
+        add(Kind::kProblem, problem_text(problems[i], widths));
+      if (most < end)
+        add(Kind::kSection, "  " + omitted_line(end - most, "", " --all"));
+      first = end;
+    }
+  }
 
-/// Empty where every call is recorded.
-std::string leases_text(const Status& status) {
-  if (!status.leases)
-    return "";
-  const auto& counts = *status.leases;
-  std::vector<std::string> parts;
-  std::string commands;
-  const auto listed = [&](const char* which) {
-    commands += fmt::format("{} {}\n", command_text(status.invocation, "calls list"), which);
+  [[nodiscard]] std::string problem_text(const Problem& problem,
+                                         const std::vector<std::size_t>& widths) const {
+    std::vector<std::string> title;
+    for (std::size_t cell = 0; cell < problem.title.size(); ++cell) {
+      const auto text = printable(problem.title[cell]);
+      title.push_back(cell + 1 < problem.title.size() ? padded(text, widths[cell]) : text);
+    }
+    auto text = "  " + joined(title, 4) + '\n';
+    for (const auto& paragraph : problem.texts)
+      text += "      " + wrapped(printable_lines(paragraph), terminal_.columns, 6) + '\n';
+    return text + steps_text(problem.steps, 6);
+  }
+
+  /// Each command on its own line, which is not wrapped: it can be pasted.
+  [[nodiscard]] std::string steps_text(const std::vector<Step>& steps, std::size_t indent) const {
+    std::size_t width = 0;
+    for (const auto& step : steps)
+      width = std::max(width, width_of(printable(step.text)));
+    std::string text;
+    const auto next = symbol(terminal_, Symbol::kNext);
+    for (const auto& step : steps) {
+      text += std::string(indent, ' ') +
+              (text.empty() ? std::string(next) : std::string(width_of(next), ' '));
+      const auto words = printable(step.text);
+      text += step.comment.empty() ? words
+                                   : fmt::format("{}  # {}", padded(words, width), step.comment);
+      text += '\n';
+    }
+    return text;
+  }
+
+  struct Letters {
+    std::int64_t dead = 0;
+    std::int64_t scheduled = 0;
+    std::int64_t parked = 0;
+    std::string oldest;
+    std::set<std::string> reasons;
+
+    void add(const ledger::DeadLetterCount& count) {
+      if (count.status == "parked") {
+        parked += count.letters;
+      } else {
+        dead += count.letters - count.retried;
+        scheduled += count.retried;
+        reasons.insert(count.reason);
+      }
+      if (oldest.empty() || count.oldest < oldest)
+        oldest = count.oldest;
+    }
+    [[nodiscard]] std::vector<std::string> figures() const {
+      const auto figure = [](std::int64_t number) { return number == 0 ? "-" : grouped(number); };
+      return {figure(dead), figure(scheduled), figure(parked)};
+    }
   };
-  if (counts.in_hand > 0)
-    parts.push_back(fmt::format("{} in hand", grouped(counts.in_hand)));
-  if (counts.done > 0)
-    parts.push_back(fmt::format("{} done and to be recorded", grouped(counts.done)));
-  if (counts.unknown > 0) {
-    parts.push_back(fmt::format("{} unknown: nobody knows what they did", grouped(counts.unknown)));
-    listed("--unknown");
-  }
-  if (counts.losses > 0) {
-    parts.push_back(fmt::format("{} that lost their lease", grouped(counts.losses)));
-    listed("--lost");
-  }
-  return parts.empty() ? "" : fmt::format("\nCalls: {}.\n{}", fmt::join(parts, "; "), commands);
-}
 
-std::string letters_text(const Status& status, bool all) {
-  if (status.letters.empty())
-    return "";
-  using Align = Table::Align;
-  Table table({{"DEAD LETTERS OF", Align::kLeft},
-               {"HANDLER"},
-               {"REASON"},
-               {"STATUS"},
-               {"LETTERS", Align::kRight},
-               {"OLDEST", Align::kRight}});
-  const auto most = all ? status.letters.size() : std::min(kMostLetters, status.letters.size());
-  for (std::size_t i = 0; i < most; ++i) {
-    const auto& count = status.letters[i];
-    table.add({count.topic, count.handler.empty() ? "-" : count.handler, count.reason, count.status,
-               std::to_string(count.letters), age_text(status, count.oldest)});
+  /// By handler; those of no handler by topic.
+  void add_letters() {
+    if (status_.letters.empty())
+      return;
+    std::map<std::string, Letters> by_handler;
+    Letters total;
+    std::string next_due;
+    for (const auto& count : status_.letters) {
+      by_handler[count.handler.empty() ? "topic " + count.topic : count.handler].add(count);
+      total.add(count);
+      if (!count.next_due.empty() && (next_due.empty() || count.next_due < next_due))
+        next_due = count.next_due;
+    }
+    std::vector<std::pair<std::string, Letters>> sorted(by_handler.begin(), by_handler.end());
+    std::ranges::stable_sort(sorted, [](const auto& one, const auto& other) {
+      return std::tuple(one.second.dead, one.second.scheduled, one.second.parked) >
+             std::tuple(other.second.dead, other.second.scheduled, other.second.parked);
+    });
+    const auto most = view_.all ? sorted.size() : std::min(kMostLetters, sorted.size());
+    Table table({{"DEAD LETTERS"},
+                 {"DEAD", Align::kRight},
+                 {"SCHEDULED", Align::kRight},
+                 {"PARKED", Align::kRight},
+                 {"OLDEST", Align::kRight},
+                 {"REASON"}});
+    const auto row = [&](const std::string& name, const Letters& letters) {
+      auto cells = letters.figures();
+      cells.insert(cells.begin(), name);
+      cells.push_back(age_text(status_, letters.oldest));
+      cells.push_back(
+          letters.reasons.empty() ? "-" : fmt::format("{}", fmt::join(letters.reasons, ", ")));
+      table.add(cells);
+    };
+    for (std::size_t i = 0; i < most; ++i)
+      row("  " + sorted[i].first, sorted[i].second);
+    if (sorted.size() > 1)
+      row("  total", total);
+    auto text = '\n' + table.text(terminal_.columns);
+    if (most < sorted.size())
+      text += "  " + omitted_line(sorted.size() - most, " handlers", " --all");
+    add(Kind::kSection, text + letters_notes(next_due, total));
   }
-  auto text = '\n' + table.text();
-  if (most < status.letters.size())
-    text += fmt::format("... and {} more groups; --all shows them\n", status.letters.size() - most);
-  std::string next;
-  for (const auto& count : status.letters) {
-    if (!count.next_due.empty() && (next.empty() || count.next_due < next))
-      next = count.next_due;
-  }
-  if (!next.empty())
-    text +=
-        fmt::format("The next of those that are tried again by themselves is due at {}.\n", next);
-  const auto left = status.server.left_parked_keys;
-  const auto replay = command_text(status.invocation, "dlq replay");
-  if (const auto waiting = status.server.parked_keys - left; waiting > 0) {
-    text += fmt::format("Later messages of {} wait behind a dead letter or a scheduled retry.\n",
-                        counted(waiting, "record key", "record keys"));
-  }
-  if (left > 0) {
-    text += fmt::format(
-        "Parked messages of {}, of which no dead letter is left, wait for: {} --all --reason "
-        "parked\n",
-        counted(left, "record key", "record keys"), replay);
-  }
-  return text + fmt::format(
-                    "They are listed by: {}\nOne of them, by its number: {} ID\nAll are processed "
-                    "again by: "
-                    "{} --all\nOr given up, one by its number: {} ID --because TEXT\n",
-                    command_text(status.invocation, "dlq list"),
-                    command_text(status.invocation, "dlq show"), replay,
-                    command_text(status.invocation, "dlq discard"));
-}
 
-std::string holder_text(const ledger::HorizonHolder& holder) {
-  auto text = fmt::format("{} {}", holder.what, holder.name);
-  if (!holder.application.empty())
-    text += fmt::format(" \"{}\"", holder.application);
-  if (!holder.user.empty())
-    text += fmt::format(" of {}", holder.user);
-  if (!holder.state.empty())
-    text += fmt::format(", {}", holder.state);
-  if (holder.since)
-    text += fmt::format(", open for {}", ops::span_text(*holder.since));
-  return text + fmt::format(", {} begun meanwhile",
-                            counted(holder.transactions, "transaction has", "transactions have"));
-}
+  [[nodiscard]] std::string letters_notes(const std::string& next_due, const Letters& total) const {
+    std::vector<std::string> notes;
+    if (!next_due.empty())
+      notes.push_back(fmt::format("Next scheduled retry at {} UTC.", date_time(next_due)));
+    const auto left = status_.server.left_parked_keys;
+    if (const auto waiting = status_.server.parked_keys - left; waiting > 0) {
+      notes.push_back(
+          fmt::format("Later messages of {} wait for a dead letter or a scheduled "
+                      "retry.",
+                      counted(waiting, "record key", "record keys")));
+    }
+    std::vector<Step> steps{{command("dlq list")}};
+    if (total.dead > 0)
+      steps.push_back({command("dlq replay", " --all"), "after the fix"});
+    if (left > 0) {
+      notes.push_back(
+          fmt::format("Parked messages of {} have no dead letter any more and wait for "
+                      "a replay.",
+                      counted(left, "record key", "record keys")));
+      steps.push_back({command("dlq replay", " --all --reason parked")});
+    }
+    std::string text;
+    for (const auto& note : notes)
+      text += "  " + wrapped(note, terminal_.columns, 2) + '\n';
+    return text + steps_text(steps, 2);
+  }
 
-std::string server_text(const Status& status) {
-  const auto& server = status.server;
-  const auto holder = std::ranges::find_if(server.holders, [](const ledger::HorizonHolder& one) {
-    return one.since ? *one.since >= kLongOpenSeconds : one.transactions > 0;
-  });
-  const bool held = holder != server.holders.end();
-  std::string text = "\nVacuum is held back by: ";
-  text += held                     ? holder_text(*holder)
-          : server.holders.empty() ? "nothing"
-                                   : fmt::format("nothing for {} s", kLongOpenSeconds);
-  text += '\n';
-  if (held && holder->since) {
-    text += "  Every message gets slower until that ends (docs/observe.md, \"What to watch\").\n";
+  [[nodiscard]] std::string labeled(std::string_view label, const std::string& text) const {
+    return painted(terminal_, Color::kBold, label) + std::string(kLabel - label.size(), ' ') +
+           wrapped(printable_lines(text), terminal_.columns, kLabel) + '\n';
   }
-  if (!server.sees_all) {
-    text += fmt::format(
-        "  This role does not see since when other roles' sessions are open. A superuser permits "
-        "it "
-        "by:\n  GRANT pg_read_all_stats TO {};\n",
-        server.role);
-  }
-  text +=
-      fmt::format("Connections: {} of this consumer, {} of pawl in all, {} of {} of the server\n",
-                  server.consumer_connections, server.pawl_connections, server.connections,
-                  server.max_connections);
-  return text;
-}
 
-std::string differing_text(const ledger::DifferingTopic& topic) {
-  std::vector<std::string> groups;
-  for (const auto& owners : topic.owners)
-    groups.push_back(fmt::format("{}", fmt::join(owners, ", ")));
-  return fmt::format(
-      "\n{} is handled in different ways ({}) by {}: normal during a deployment; else give them "
-      "one configuration and program.\n",
-      topic.topic, topic.difference, fmt::join(groups, " | "));
-}
+  void add_figures() {
+    std::string text;
+    if (status_.outbox && (status_.outbox->waiting() > 0 || status_.outbox->set_apart > 0)) {
+      text += labeled("OUTBOX", outbox_text(*status_.outbox) + '.');
+      if (status_.outbox->set_apart > 0)
+        text += steps_text({{command("outbox list")}}, kLabel);
+    }
+    text += calls_text();
+    if (status_.postgres_problem.empty())
+      text += server_text();
+    if (!text.empty())
+      add(Kind::kSection, '\n' + text);
+  }
 
-std::string conditions_text(const Status& status) {
-  std::string text;
-  for (const auto& [condition, owners] : ledger::shared_conditions(status.conditions)) {
-    text += fmt::format("\n{} {}.\n  Reported by: {}\n", condition.what, engine::text_of(condition),
-                        fmt::join(owners, ", "));
+  [[nodiscard]] std::string calls_text() const {
+    if (!status_.leases)
+      return "";
+    const auto& counts = *status_.leases;
+    std::vector<std::string> parts;
+    std::vector<Step> steps;
+    if (counts.in_hand > 0)
+      parts.push_back(fmt::format("{} in flight", grouped(counts.in_hand)));
+    if (counts.done > 0)
+      parts.push_back(fmt::format("{} done, not recorded yet", grouped(counts.done)));
+    if (counts.unknown > 0) {
+      parts.push_back(fmt::format("{} with an unknown outcome", grouped(counts.unknown)));
+      steps.push_back({command("calls list", " --unknown")});
+    }
+    if (counts.losses > 0) {
+      parts.push_back(fmt::format("{} lost their lease", grouped(counts.losses)));
+      steps.push_back({command("calls list", " --lost")});
+    }
+    if (parts.empty())
+      return "";
+    return labeled("CALLS", fmt::format("{}", fmt::join(parts, ", "))) + steps_text(steps, kLabel);
   }
-  return text;
-}
 
-/// Of those that somebody has had. A process whose session is gone may have been killed, or connect
-/// again: only what it told lately speaks for it, and that is not enough to count on.
-std::string unowned_text(const Status& status) {
-  std::int64_t unowned = 0;
-  std::set<std::string> gone;
-  for (const auto& partition : status.partitions) {
-    if (!partition.row || partition.row->owned())
-      continue;
-    ++unowned;
-    if (partition.row->session_gone)
-      gone.insert(partition.row->owner);
+  static std::string holder_text(const ledger::HorizonHolder& holder) {
+    auto text = fmt::format("{} {}", holder.what, holder.name);
+    if (!holder.application.empty())
+      text += fmt::format(" \"{}\"", holder.application);
+    if (!holder.user.empty())
+      text += fmt::format(" of {}", holder.user);
+    if (!holder.state.empty())
+      text += fmt::format(", {}", holder.state);
+    if (holder.since)
+      text += fmt::format(", open for {}", ops::span_text(*holder.since));
+    return text + fmt::format(", {} since", counted(holder.transactions, "transaction has started",
+                                                    "transactions have started"));
   }
-  if (unowned == 0)
-    return "";
-  std::vector<std::string> running;
-  std::vector<std::string> silent;
-  for (const auto& process : status.processes)
-    (gone.contains(process) ? silent : running).push_back(process);
-  auto text =
-      fmt::format("\n{} without owner: nothing is processed there until a process takes {}",
-                  counted(unowned, "partition", "partitions"), unowned == 1 ? "it" : "them");
-  if (!running.empty()) {
-    return text +
-           fmt::format(
-               ".\n  Running: {}. No action needed: Kafka assigns them. A process that ended "
-               "without leaving the group keeps its\n  partitions for {}.\n",
-               fmt::join(running, ", "), status.place_kept);
-  }
-  if (!silent.empty()) {
-    return text + fmt::format(
-                      ".\n  {} ran within the last {} s, and has no session now: it was killed, or "
-                      "connects again.\n  If it does not run any more: {}\n",
-                      fmt::join(silent, ", "), ledger::kLiveProcess.count(),
-                      command_text(status.invocation, "run"));
-  }
-  return text + fmt::format(": {}\n", command_text(status.invocation, "run"));
-}
 
-std::string unstored_texts(const Status& status) {
-  const auto whole = unstored_topics(status);
-  std::map<std::string, UnstoredPartitions> unstored;
-  for (const auto& partition : status.partitions) {
-    if (!partition.row)
-      unstored[partition.partition.topic].partitions.push_back(partition.partition.partition);
+  [[nodiscard]] std::string server_text() const {
+    const auto& server = status_.server;
+    const auto holder = std::ranges::find_if(server.holders, [](const ledger::HorizonHolder& one) {
+      return one.since ? *one.since >= kLongOpenSeconds : one.transactions > 0;
+    });
+    const bool blocked = holder != server.holders.end();
+    auto text = labeled(
+        "POSTGRESQL",
+        fmt::format("{}{} of {} connections ({} of this consumer, {} of pawl in total), vacuum {}",
+                    blocked ? "" : "ok, ", server.connections, server.max_connections,
+                    server.consumer_connections, server.pawl_connections,
+                    blocked ? "blocked by " + holder_text(*holder) : "not blocked"));
+    const std::string indent(kLabel, ' ');
+    const auto note = [&](std::string_view words) {
+      text += indent + wrapped(words, terminal_.columns, kLabel) + '\n';
+    };
+    if (blocked && holder->since)
+      note("Every message gets slower until that transaction ends.");
+    if (!server.sees_all) {
+      note(
+          "This role cannot see since when sessions of other roles are open. A superuser can "
+          "grant that:");
+      text += indent + fmt::format("GRANT pg_read_all_stats TO {};\n", printable(server.role));
+    }
+    return text;
   }
-  std::string text;
-  for (auto& [topic, one] : unstored) {
-    one.topic = topic;
-    one.all = std::ranges::find(whole, topic) != whole.end();
-    text += fmt::format("\n{}\n", unstored_text(one, status.invocation));
+
+  struct Topic {
+    std::int64_t partitions = 0;
+    std::int64_t running = 0;
+    std::int64_t halted = 0;
+    std::int64_t paused = 0;
+    std::int64_t unowned = 0;
+    std::optional<std::int64_t> lag = 0;
+    std::optional<double> rate;
+    std::optional<std::int64_t> eta = 0;
+    std::set<std::string> owners;
+
+    /// Each partition counts once: as halted, else as paused, else as unowned, else as running.
+    void add(const StatusPartition& partition) {
+      using ledger::PartitionState;
+      ++partitions;
+      const auto* row = partition.row ? &*partition.row : nullptr;
+      if (row != nullptr && row->state == PartitionState::kHalted)
+        ++halted;
+      else if (row != nullptr && row->state == PartitionState::kPaused)
+        ++paused;
+      else if (row == nullptr || !row->owned())
+        ++unowned;
+      else
+        ++running;
+      if (row != nullptr && row->owned())
+        owners.insert(short_owner(row->owner));
+      const auto own = partition.lag();
+      lag = lag && own ? std::optional(*lag + *own) : std::nullopt;
+      if (partition.rate)
+        rate = rate.value_or(0) + *partition.rate;
+      if (own != 0)
+        eta = eta && partition.eta_seconds ? std::optional(std::max(*eta, *partition.eta_seconds))
+                                           : std::nullopt;
+    }
+    [[nodiscard]] std::string owners_text() const {
+      if (owners.empty())
+        return "-";
+      std::vector<std::string> first;
+      for (const auto& owner : owners) {
+        if (first.size() < kMostOwners)
+          first.push_back(owner);
+      }
+      auto text = fmt::format("{}", fmt::join(first, ", "));
+      if (owners.size() > first.size())
+        text += fmt::format(", {} more", owners.size() - first.size());
+      return text;
+    }
+  };
+
+  void add_topics() {
+    std::map<std::string, Topic> by_name;
+    for (const auto& partition : status_.partitions)
+      by_name[partition.partition.topic].add(partition);
+    if (by_name.empty())
+      return;
+    std::vector<std::pair<std::string, Topic>> topics(by_name.begin(), by_name.end());
+    const bool all = view_.all || topics.size() <= kMostTopics;
+    if (!all) {
+      std::ranges::stable_sort(topics, [](const auto& one, const auto& other) {
+        return std::tuple(one.second.halted, one.second.unowned, one.second.paused,
+                          one.second.lag.value_or(0)) >
+               std::tuple(other.second.halted, other.second.unowned, other.second.paused,
+                          other.second.lag.value_or(0));
+      });
+    }
+    Table table({{"TOPIC"},
+                 {"PARTITIONS", Align::kRight},
+                 {"RUNNING", Align::kRight},
+                 {"HALTED", Align::kRight},
+                 {"PAUSED", Align::kRight},
+                 {"UNOWNED", Align::kRight},
+                 {"LAG", Align::kRight},
+                 {"RATE", Align::kRight},
+                 {"ETA", Align::kRight},
+                 {"OWNERS"}});
+    const auto most = all ? topics.size() : kMostTopics;
+    const bool asked = status_.postgres_problem.empty();
+    const auto figure = [&](std::int64_t number) { return asked ? grouped(number) : "?"; };
+    for (std::size_t i = 0; i < most; ++i) {
+      const auto& [name, topic] = topics[i];
+      table.add({name, grouped(topic.partitions), figure(topic.running), figure(topic.halted),
+                 figure(topic.paused), figure(topic.unowned), topic.lag ? grouped(*topic.lag) : "?",
+                 rate_text(topic.rate), eta_text(topic.eta, topic.rate),
+                 asked ? topic.owners_text() : "?"});
+    }
+    add_rows(table, Kind::kTopic);
+    if (most < topics.size())
+      add(Kind::kSection, omitted_line(topics.size() - most, " topics", " --all"));
+    add(Kind::kSection, fmt::format("Each partition with OFFSET, END, and OWNER: {}\n",
+                                    command("status", " --partitions")));
   }
-  return text;
-}
+
+  void add_partitions() {
+    if (status_.partitions.empty())
+      return;
+    Table table({{"TOPIC"},
+                 {"PARTITION", Align::kRight},
+                 {"STATE"},
+                 {"OFFSET", Align::kRight},
+                 {"END", Align::kRight},
+                 {"LAG", Align::kRight},
+                 {"RATE", Align::kRight},
+                 {"ETA", Align::kRight},
+                 {"FOR", Align::kRight},
+                 {"OWNER"}});
+    const bool asked = status_.postgres_problem.empty();
+    for (const auto& partition : status_.partitions) {
+      const auto& row = partition.row;
+      const std::string none = asked ? "-" : "?";
+      const auto state = !row ? (asked ? "unowned" : "?")
+                         : partition.concern == Concern::kStalled
+                             ? std::string(to_string(Concern::kStalled))
+                             : state_text(*row);
+      table.add({partition.partition.topic, std::to_string(partition.partition.partition), state,
+                 row ? offset_text(*row) : none, known_text(partition.end),
+                 known_text(partition.lag()), rate_text(partition.rate),
+                 eta_text(partition.eta_seconds, partition.rate),
+                 row ? age_text(status_, row->state_since) : none,
+                 row ? (terminal_.columns > 0 ? short_owner(owner_text(*row)) : owner_text(*row))
+                     : none});
+    }
+    add_rows(table, Kind::kPartition);
+  }
+
+  void add_rows(const Table& table, Kind kind) {
+    auto lines = table.lines(terminal_.columns);
+    auto& heading = lines.front();
+    heading.pop_back();
+    add(Kind::kHeading, '\n' + painted(terminal_, Color::kBold, heading) + '\n');
+    for (std::size_t i = 1; i < lines.size(); ++i)
+      add(kind, lines[i]);
+  }
+
+  const Status& status_;
+  const StatusView& view_;
+  const Terminal& terminal_;
+  std::vector<StatusBlock> blocks_;
+};
 
 }  // namespace
 
-std::string status_text(const Status& status, bool all) {
-  auto text = fmt::format("{}: {}\n", status.group, verdict_of(status));
-  if (!status.postgres_problem.empty()) {
-    std::string_view problem = status.postgres_problem;
-    if (const auto known = fmt::format("cannot connect to {}: ", status.database);
-        problem.starts_with(known))
-      problem.remove_prefix(known.size());
-    text += fmt::format(
-        "PostgreSQL at {}: {}\n  That is the result of this command's own connection. Sessions "
-        "that "
-        "processes have open may continue: see /ready and the log of each process.\n",
-        status.database, problem);
-  }
-  if (!status.kafka_problem.empty()) {
-    text += fmt::format("Kafka at {}: {}; so ends and lags are unknown\n", status.bootstrap_servers,
-                        status.kafka_problem);
-  }
-  for (const auto& topic : status.missing_topics)
-    text += missing_topic_text(topic) + '\n';
-  for (const auto& topic : status.gone_topics)
-    text += gone_topic_text(topic) + '\n';
-  for (const auto& [topic, why] : status.refused_topics)
-    text += engine::topic_refused_text(topic, why) + ".\n";
-  for (const auto& [topic, why] : status.ambiguous_topics)
-    text += why + ".\n";
-  text += partitions_text(status, all);
-  text += conditions_text(status);
-  text += unowned_text(status);
-  if (status.postgres_problem.empty())
-    text += unstored_texts(status);
-  for (const auto& topic : status.differing)
-    text += differing_text(topic);
-  text += first_texts(status, all, "of them",
-                      [&](const auto& row) { return reason_text(status, row); });
-  text += first_texts(status, all, "partitions ahead of their offsets",
-                      [&](const auto& row) { return ahead_text(status, row); });
-  text += letters_text(status, all);
-  text += leases_text(status);
-  if (status.outbox && (status.outbox->waiting() > 0 || status.outbox->set_apart > 0))
-    text += fmt::format("\nOutbox: {}.\n", outbox_text(*status.outbox, status.invocation));
-  if (status.postgres_problem.empty())
-    text += server_text(status);
-  // Reasons are of several lines.
-  return printable_lines(text);
+std::vector<StatusBlock> status_blocks(const Status& status, const StatusView& view) {
+  return Renderer(status, view).blocks();
+}
+
+std::string status_text(const Status& status, const StatusView& view) {
+  std::string text;
+  for (const auto& block : status_blocks(status, view))
+    text += block.text;
+  return text;
 }
 
 }  // namespace pawl::cli

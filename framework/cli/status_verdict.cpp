@@ -1,16 +1,18 @@
-// The first line of `status`.
+// What `status` states first.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <string_view>
 
-#include "cli/counted.hpp"
 #include "cli/status.hpp"
+#include "console/counted.hpp"
 #include "ops/catching_up.hpp"
 
 namespace pawl::cli {
 namespace {
+
+using Level = VerdictPart::Level;
 
 struct ConditionWords {
   Condition::Kind kind;
@@ -18,74 +20,103 @@ struct ConditionWords {
   const char* many;
 };
 constexpr ConditionWords kConditions[] = {
-    {Condition::Kind::kPartitionBlocked, "BLOCKED by a lock", "BLOCKED by a lock"},
-    {Condition::Kind::kRemoteServiceUnreachable, "remote service UNREACHABLE",
-     "remote services UNREACHABLE"}};
+    {Condition::Kind::kPartitionBlocked, "partition blocked by a lock",
+     "partitions blocked by locks"},
+    {Condition::Kind::kRemoteServiceUnreachable, "remote service unreachable",
+     "remote services unreachable"}};
 
-}  // namespace
-
-std::string verdict_of(const Status& status) {
-  const auto totals = totals_of(status);
+/// What can be stated without the states of partitions.
+std::string whole_verdict(const Status& status) {
   if (!status.postgres_problem.empty())
-    return status.postgres_answers ? "PostgreSQL CANNOT BE USED by this command"
-                                   : "PostgreSQL DOES NOT ANSWER this command";
+    return status.postgres_answers ? "PostgreSQL cannot be used by this command"
+                                   : "PostgreSQL is unreachable for this command";
   if (!status.known)
     return "this consumer has never run against this database";
   if (std::ranges::none_of(status.partitions, [](const auto& p) { return p.row.has_value(); }))
-    return status.awaits_topics ? "there is no topic for its patterns yet"
-                                : "no partition is stored yet";
-  std::vector<std::string> parts;
-  const auto part = [&](std::size_t number, const char* what) {
+    return status.awaits_topics ? "no topic matches its patterns yet"
+                                : "no offset is stored for its topics yet";
+  return "";
+}
+
+std::int64_t size_of(const auto& container) {
+  return static_cast<std::int64_t>(container.size());
+}
+
+}  // namespace
+
+Verdict verdict_parts(const Status& status) {
+  if (auto whole = whole_verdict(status); !whole.empty())
+    return {{{Level::kBad, std::move(whole)}}, {}};
+  Verdict verdict;
+  const auto state = [&](Level level, std::int64_t number, const char* one, const char* many) {
     if (number > 0)
-      parts.push_back(fmt::format("{} {}", number, what));
+      verdict.states.push_back({level, counted(number, one, many)});
   };
-  const auto part_if = [&](bool is_so, const char* what) {
-    if (is_so)
-      parts.emplace_back(what);
-  };
+  const auto totals = totals_of(status);
   const auto counts = totals.counts.value_or(StatusCounts{});
-  const auto partitions = status.partitions.size();
-  if (counts.halted > 0) {
-    parts.push_back(fmt::format("{} of {} partitions HALTED", counts.halted, partitions));
-  } else {
-    parts.push_back(fmt::format("no partition of {} halted", partitions));
-  }
-  part(counts.unowned, "WITHOUT OWNER");
-  part(counts.paused, "paused");
-  part(counts.stalled, "stalled");
-  part(counts.retrying, "retrying");
-  part(counts.on_probation, "on probation");
+  const auto of = [](std::size_t number) { return static_cast<std::int64_t>(number); };
+  const auto partitions = grouped(size_of(status.partitions));
+  verdict.states.push_back(
+      counts.halted > 0
+          ? VerdictPart{Level::kBad, fmt::format("{} of {} partitions halted",
+                                                 grouped(of(counts.halted)), partitions)}
+          : VerdictPart{Level::kGood, fmt::format("none of {} partitions halted", partitions)});
+  state(Level::kBad, of(counts.unowned), "unowned", "unowned");
+  state(Level::kWarn, of(counts.paused), "paused", "paused");
+  state(Level::kWarn, of(counts.stalled), "stalled", "stalled");
+  state(Level::kWarn, of(counts.retrying), "retrying", "retrying");
+  state(Level::kWarn, of(counts.on_probation), "on probation", "on probation");
   const auto conditions = ledger::shared_conditions(status.conditions);
   for (const auto& [kind, one, many] : kConditions) {
-    std::size_t number = 0;
-    for (const auto& shared : conditions)
-      number += shared.condition.kind == kind && shared.condition.lasting ? 1 : 0;
-    part(number, number == 1 ? one : many);
+    state(Level::kBad,
+          std::ranges::count_if(conditions,
+                                [&](const auto& shared) {
+                                  return shared.condition.kind == kind && shared.condition.lasting;
+                                }),
+          one, many);
   }
-  part(static_cast<std::size_t>(std::ranges::count_if(
-           conditions, [](const auto& shared) { return !shared.condition.lasting; })),
-       "waiting for a lock");
-  parts.push_back(totals.lag ? "lag " + grouped(*totals.lag) : "lag unknown");
+  state(Level::kWarn,
+        std::ranges::count_if(conditions,
+                              [](const auto& shared) { return !shared.condition.lasting; }),
+        "waiting for a lock", "waiting for locks");
+  if (status.outbox && status.outbox->late())
+    verdict.states.push_back({Level::kBad, "outbox late"});
+  if (status.outbox)
+    state(Level::kBad, status.outbox->set_apart, "outbox message failed", "outbox messages failed");
+  state(Level::kBad, size_of(status.missing_topics), "topic missing", "topics missing");
+  state(Level::kBad, size_of(status.refused_topics), "topic without access",
+        "topics without access");
+  state(Level::kBad, size_of(status.ambiguous_topics), "topic matches several patterns",
+        "topics match several patterns");
+  if (!status.kafka_problem.empty())
+    verdict.states.push_back({Level::kBad, "Kafka unreachable"});
+
+  const auto figure = [&](Level level, std::string text) {
+    verdict.figures.push_back({level, std::move(text)});
+  };
+  figure(Level::kPlain, totals.lag ? "lag " + grouped(*totals.lag) : "lag ?");
   if (totals.rate)
-    parts.push_back(fmt::format("{:.0f}/s", *totals.rate));
+    figure(Level::kPlain, fmt::format("{:.0f} msg/s", *totals.rate));
   if (totals.eta_seconds.value_or(0) > 0)
-    parts.push_back(fmt::format("caught up in {}", ops::span_text(*totals.eta_seconds)));
-  parts.push_back(counts.dead_letters == 0
-                      ? "no dead letters"
-                      : counted(counts.dead_letters, "dead letter", "dead letters"));
+    figure(Level::kPlain, fmt::format("caught up in {}", ops::span_text(*totals.eta_seconds)));
+  figure(counts.dead_letters > 0 ? Level::kWarn : Level::kPlain,
+         counts.dead_letters == 0 ? "no dead letters"
+                                  : counted(counts.dead_letters, "dead letter", "dead letters"));
   if (counts.retry_later > 0)
-    parts.push_back(fmt::format("{} to be tried again later", grouped(counts.retry_later)));
+    figure(Level::kPlain, counted(counts.retry_later, "scheduled retry", "scheduled retries"));
   if (counts.parked_messages > 0)
-    parts.push_back(counted(counts.parked_messages, "parked message", "parked messages"));
-  part_if(status.outbox && status.outbox->late(), "the outbox is LATE");
-  if (status.outbox && status.outbox->set_apart > 0)
-    parts.push_back(counted(status.outbox->set_apart, "message", "messages") +
-                    " of the outbox SET APART");
-  part_if(!status.missing_topics.empty(), "TOPICS ARE MISSING");
-  part_if(!status.refused_topics.empty(), "Kafka REFUSES TOPICS");
-  part_if(!status.ambiguous_topics.empty(), "TOPICS OF SEVERAL PATTERNS");
-  part_if(!status.kafka_problem.empty(), "Kafka DOES NOT ANSWER");
-  return fmt::format("{}", fmt::join(parts, ", "));
+    figure(Level::kPlain, counted(counts.parked_messages, "parked message", "parked messages"));
+  return verdict;
+}
+
+std::string verdict_of(const Status& status) {
+  const auto verdict = verdict_parts(status);
+  std::vector<std::string> texts;
+  for (const auto* parts : {&verdict.states, &verdict.figures}) {
+    for (const auto& part : *parts)
+      texts.push_back(part.text);
+  }
+  return fmt::format("{}", fmt::join(texts, ", "));
 }
 
 }  // namespace pawl::cli

@@ -1,7 +1,8 @@
-// `tail`: what a consumer does, line by line, as it does it.
+// `tail`: the events of a consumer, line by line, as they happen.
 #include "cli/tail.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstdlib>
@@ -91,14 +92,16 @@ class Tail {
     TailLook servers;
     servers.status.now_ms = look.status.now_ms;
     servers.status.postgres_problem = look.status.postgres_problem;
+    servers.status.postgres_answers = look.status.postgres_answers;
     servers.status.kafka_problem = look.status.kafka_problem;
     return servers;
   }
 
   static std::vector<TailLine> beginning(const TailLook& look) {
     const auto& status = look.status;
-    TailLine line{ledger::to_string(ledger::Instant(milliseconds(status.now_ms))), "begins",
-                  std::nullopt, fmt::format("{}: {}", status.group, verdict_of(status))};
+    TailLine line{ledger::to_string(ledger::Instant(milliseconds(status.now_ms))), "tail_started",
+                  std::nullopt, verdict_of(status)};
+    line.subject = status.group;
     line.details = {{"group", status.group}, {"verdict", verdict_of(status)}};
     return {line};
   }
@@ -162,8 +165,9 @@ class Tail {
 
   void tell(const std::vector<TailLine>& lines) {
     const std::scoped_lock lock(output_);
+    const auto terminal = terminal_of(STDOUT_FILENO);
     for (const auto& line : lines)
-      std::cout << (arguments_.json ? line_json(line) : line_text(line)) << '\n';
+      std::cout << (arguments_.json ? line_json(line) : line_text(line, terminal)) << '\n';
     std::cout.flush();
   }
 

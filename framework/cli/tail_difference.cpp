@@ -1,14 +1,17 @@
-// What `tail` tells of two looks at a consumer.
+// The events that `tail` derives from two samples of a consumer.
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
 
 #include "cli/tail.hpp"
+#include "console/counted.hpp"
 #include "console/partition_view.hpp"
 #include "console/printable.hpp"
 #include "dead_letters/dlq.hpp"
+#include "dead_letters/store/dead_letters.hpp"
 
 namespace pawl::cli {
 namespace {
@@ -16,10 +19,18 @@ namespace {
 using ledger::PartitionState;
 using ledger::RecentEvent;
 
-/// More events of one kind and partition between two looks are one line.
+/// More events of one kind and partition between two samples are one line.
 constexpr std::size_t kMostEvents = 20;
+/// Columns of "payments[0]@1336-1337": a longer subject moves the rest of its line.
+constexpr std::size_t kSubject = 24;
+/// Between the parts of a text.
+constexpr const char* kGap = "  ";
 
-/// Partitions whose state an operator has changed between the looks, who is told of already.
+std::string messages_text(std::int64_t count) {
+  return counted(count, "message", "messages");
+}
+
+/// Whether an operator has changed the state of a partition between the samples: a line of its own.
 bool told_of_change(const TailLook& next, const TopicPartition& partition) {
   return std::ranges::any_of(next.events, [&](const RecentEvent& event) {
     return event.kind == RecentEvent::Kind::kChange && event.what != "halt" &&
@@ -36,8 +47,22 @@ class Difference {
 
   std::vector<TailLine> lines() {
     tell_servers();
-    if (!next_.status.postgres_problem.empty())
-      return std::move(lines_);
+    if (next_.status.postgres_problem.empty())
+      tell_partitions();
+    // An event of the database has a time of its own, before that of the sample.
+    std::ranges::stable_sort(lines_, [](const TailLine& one, const TailLine& other) {
+      return seconds_of(one) < seconds_of(other);
+    });
+    return std::move(lines_);
+  }
+
+ private:
+  static std::string_view seconds_of(const TailLine& line) {
+    constexpr std::size_t kSeconds = sizeof("2026-11-26T17:08:03") - 1;
+    return std::string_view(line.time).substr(0, kSeconds);
+  }
+
+  void tell_partitions() {
     std::map<TopicPartition, const StatusPartition*> known;
     for (const auto& partition : before_.status.partitions)
       known[partition.partition] = &partition;
@@ -46,36 +71,52 @@ class Difference {
         continue;
       const auto was = known.find(partition.partition);
       if (was == known.end() || !was->second->row) {
-        add("met", partition.partition,
-            fmt::format("begins at offset {}", partition.row->stored.next()));
+        add("first_assigned", partition.partition,
+            fmt::format("first assignment, starts at offset {}", partition.row->stored.next()));
         tell_owner(nullptr, *partition.row);
       } else {
         tell_partition(*was->second->row, partition);
       }
     }
     tell_events();
-    return std::move(lines_);
   }
 
- private:
-  TailLine& add(const char* event, std::optional<TopicPartition> partition, std::string text) {
-    return lines_.emplace_back(TailLine{time_, event, std::move(partition), std::move(text)});
+  TailLine& add(const char* event, const TopicPartition& partition, std::string text,
+                std::optional<Symbol> mark = {}) {
+    auto& line = lines_.emplace_back(TailLine{time_, event, partition, std::move(text)});
+    line.subject = name_of(partition);
+    line.mark = mark;
+    return line;
+  }
+  TailLine& add(const char* event, const TopicPartition& partition,
+                std::optional<std::int64_t> offset, std::string text, std::optional<Symbol> mark) {
+    auto& line = add(event, partition, std::move(text), mark);
+    if (offset)
+      line.subject = name_of(partition, *offset);
+    return line;
   }
 
-  void tell_server(const std::string& before, const std::string& next, const char* name,
-                   const char* away, const char* back) {
-    if (before.empty() && !next.empty())
-      add(away, std::nullopt,
-          fmt::format("{} does not answer: {}; goes on when it does", name, next));
-    if (!before.empty() && next.empty())
-      add(back, std::nullopt, fmt::format("{} answers again", name));
+  void tell_server(const std::string& before, const std::string& next, const char* subject,
+                   const std::string& unreachable, const char* event_unreachable,
+                   const char* event_reachable) {
+    if (before.empty() == next.empty())
+      return;
+    auto& line = lines_.emplace_back(TailLine{time_, event_reachable, std::nullopt, ""});
+    line.subject = subject;
+    line.mark = next.empty() ? Symbol::kGood : Symbol::kBad;
+    line.text = "reachable again";
+    if (!next.empty()) {
+      line.event = event_unreachable;
+      line.text = fmt::format("{}: {}. Retrying", unreachable, next);
+    }
   }
 
   void tell_servers() {
     tell_server(before_.status.postgres_problem, next_.status.postgres_problem, "PostgreSQL",
-                "postgres-lost", "postgres-back");
-    tell_server(before_.status.kafka_problem, next_.status.kafka_problem,
-                "Kafka, without which no lag is known,", "kafka-lost", "kafka-back");
+                next_.status.postgres_answers ? "cannot be used" : "unreachable",
+                "database_unreachable", "database_reachable");
+    tell_server(before_.status.kafka_problem, next_.status.kafka_problem, "Kafka",
+                "unreachable, lag is unknown", "kafka_unreachable", "kafka_reachable");
   }
 
   void tell_owner(const ledger::RegisterRow* was, const ledger::RegisterRow& row) {
@@ -88,36 +129,37 @@ class Difference {
     } else if (!row.owned() && !before.empty()) {
       auto& line = add("unowned", row.partition,
                        row.released ? fmt::format("released by {}", before)
-                                    : fmt::format("its owner {} is gone", before));
+                                    : fmt::format("owner {} has no session any more", before));
       line.details = {{"owner", before}, {"released", row.released}};
     }
   }
 
   void tell_advance(const ledger::RegisterRow& was, const StatusPartition& partition) {
     const auto& row = *partition.row;
-    // A position that was set by hand is told as such.
+    // An offset that an operator has set is an event of its own.
     if (row.stored.last() <= was.stored.last() || row.base_offset != was.base_offset)
       return;
     const auto count = row.processed() - was.processed();
     const auto lag = partition.lag();
-    auto text = fmt::format("offset {} to {}: {} message{}", was.stored.next(), row.stored.last(),
-                            count, count == 1 ? "" : "s");
-    if (was.stored.last() < 0) {
-      text = fmt::format("up to offset {}: {} message{}", row.stored.last(), count,
-                         count == 1 ? "" : "s");
-      // Else markers of transactions, and what compaction has removed.
-    } else if (const auto empty = row.stored.last() - was.stored.last() - count; empty > 0) {
-      text += fmt::format(" ({} offset{} without one)", empty, empty == 1 ? "" : "s");
-    }
-    if (partition.rate)
-      text += fmt::format(", {:.0f}/s", *partition.rate);
-    text += lag ? fmt::format(", lag {}", *lag) : std::string(", lag unknown");
+    const auto first = was.stored.next();
+    const auto last = row.stored.last();
+    std::vector<std::string> parts{messages_text(count)};
     const auto duplicates = row.duplicates - was.duplicates;
     if (duplicates > 0)
-      text += fmt::format(", {} of them duplicates", duplicates);
-    auto& line = add("advanced", row.partition, std::move(text));
-    line.details = {{"from", was.stored.last() < 0 ? Json(nullptr) : Json(was.stored.last())},
-                    {"to", row.stored.last()},
+      parts.push_back(counted(duplicates, "duplicate", "duplicates"));
+    // Markers of transactions, and records that compaction has removed. The start of the log is
+    // unknown.
+    if (const auto empty = last - first + 1 - count; empty > 0 && first > 0)
+      parts.push_back(counted(empty, "offset", "offsets") + " without a message");
+    if (partition.rate)
+      parts.push_back(fmt::format("{:.0f}/s", *partition.rate));
+    parts.push_back(lag ? "lag " + grouped(*lag) : "lag ?");
+    auto& line =
+        add("advanced", row.partition, fmt::format("{}", fmt::join(parts, kGap)), Symbol::kGood);
+    line.subject = last == first ? name_of(row.partition, last)
+                                 : fmt::format("{}-{}", name_of(row.partition, first), last);
+    line.details = {{"from", first},
+                    {"to", row.stored.next()},
                     {"messages", count},
                     {"duplicates", duplicates},
                     {"per_second", or_null(partition.rate)},
@@ -128,27 +170,29 @@ class Difference {
   void tell_state(const ledger::RegisterRow& was, const ledger::RegisterRow& row) {
     const bool halted = row.state == PartitionState::kHalted;
     if (halted && (was.state != PartitionState::kHalted || was.reason != row.reason)) {
-      auto& line = add("halted", row.partition, "HALTED: " + row.reason);
+      auto& line =
+          add("halted", row.partition, row.halt_offset, "halted: " + row.reason, Symbol::kBad);
       line.details = {{"halt_kind", or_null(row.halt_kind)}, {"reason", or_null(row.reason)}};
     }
     if (!halted && was.state == PartitionState::kHalted && !told_of_change(next_, row.partition))
-      add("resumed", row.partition, "goes on: the halt is over");
+      add("resumed", row.partition, "resumed: the halt is over", Symbol::kGood);
     const auto offset = row.retried_offset();
     const auto attempts = row.failed_attempts();
     if (offset && (attempts != was.failed_attempts() || offset != was.retried_offset())) {
-      auto& line = add("retrying", row.partition,
-                       fmt::format("offset {} is tried again: {} failed attempt{}", *offset,
-                                   attempts, attempts == 1 ? "" : "s"));
+      auto& line =
+          add("retrying", row.partition, offset,
+              "retrying" + (kGap + counted(attempts, "failed attempt", "failed attempts")), {});
       line.details = {{"offset", *offset}, {"failed_attempts", attempts}};
     }
     const bool same = was.suspect && row.suspect && was.suspect->offset == row.suspect->offset &&
                       was.suspect->crashes == row.suspect->crashes;
     if (row.on_probation() && !same) {
-      auto& line = add("probation", row.partition,
-                       fmt::format("offset {} is on probation: it runs alone, {} processes have "
-                                   "ended at that",
-                                   row.suspect->offset, row.suspect->crashes));
-      line.details = {{"offset", row.suspect->offset}, {"processes_ended", row.suspect->crashes}};
+      auto& line = add(
+          "probation", row.partition, row.suspect->offset,
+          fmt::format("on probation: processed alone; {} since",
+                      counted(row.suspect->crashes, "process has exited", "processes have exited")),
+          {});
+      line.details = {{"offset", row.suspect->offset}, {"processes_crashed", row.suspect->crashes}};
     }
   }
 
@@ -161,7 +205,7 @@ class Difference {
   void tell_events() {
     std::map<std::pair<RecentEvent::Kind, TopicPartition>, std::vector<const RecentEvent*>> groups;
     for (const auto& event : next_.events) {
-      // A halt is told by the state that it left.
+      // A halt has a line already, by the state of its partition.
       if (event.kind != RecentEvent::Kind::kChange || event.what != "halt")
         groups[{event.kind, event.partition}].push_back(&event);
     }
@@ -175,10 +219,10 @@ class Difference {
     }
   }
 
-  static const char* name_of(RecentEvent::Kind kind) {
+  static const char* name_of_kind(RecentEvent::Kind kind) {
     switch (kind) {
       case RecentEvent::Kind::kDeadLetter:
-        return "dead-letter";
+        return "dead_letter";
       case RecentEvent::Kind::kSkipped:
         return "skipped";
       case RecentEvent::Kind::kChange:
@@ -190,34 +234,42 @@ class Difference {
   void tell_many(const std::vector<const RecentEvent*>& events) {
     const auto& first = *events.front();
     const auto& last = *events.back();
-    const char* what = first.kind == RecentEvent::Kind::kDeadLetter ? "dead letters"
-                       : first.kind == RecentEvent::Kind::kSkipped  ? "messages skipped"
-                                                                    : "changes";
-    auto& line = add(name_of(first.kind), first.partition,
-                     fmt::format("{} {}, offsets {} to {}", events.size(), what,
-                                 known_text(first.offset), known_text(last.offset)));
+    const auto count = static_cast<std::int64_t>(events.size());
+    const auto text =
+        first.kind == RecentEvent::Kind::kDeadLetter ? counted(count, "dead letter", "dead letters")
+        : first.kind == RecentEvent::Kind::kSkipped  ? messages_text(count) + " skipped"
+                                                     : counted(count, "change", "changes");
+    auto& line = add(name_of_kind(first.kind), first.partition, text, Symbol::kBad);
+    if (first.offset && last.offset)
+      line.subject = fmt::format("{}-{}", name_of(first.partition, *first.offset), *last.offset);
     line.details = {{"count", events.size()},
                     {"first_offset", or_null(first.offset)},
                     {"last_offset", or_null(last.offset)}};
   }
 
   void tell_event(const RecentEvent& event) {
-    auto& line = add(name_of(event.kind), event.partition, "");
+    auto& line = add(name_of_kind(event.kind), event.partition, "");
     if (!event.at.empty())
       line.time = event.at;
     const auto why = event.reason.empty() ? "" : ": " + first_line(event.reason);
+    if (event.offset && event.kind != RecentEvent::Kind::kChange)
+      line.subject = name_of(event.partition, *event.offset);
     switch (event.kind) {
       case RecentEvent::Kind::kDeadLetter: {
         const bool parked = event.what == "parked";
         const bool scheduled = event.what == "scheduled";
-        line.text =
-            parked ? fmt::format("offset {} is parked, as letter {}", known_text(event.offset),
-                                 event.id)
-                   : fmt::format("offset {} is {} {} ({}{}): {}", known_text(event.offset),
-                                 scheduled ? "scheduled for a retry, as letter" : "dead letter",
-                                 event.id, event.reason,
-                                 event.handler.empty() ? "" : ", " + event.handler,
-                                 first_line(event.error));
+        std::vector<std::string> parts{parked      ? "parked"
+                                       : scheduled ? "retry scheduled"
+                                                   : "dead letter",
+                                       fmt::format("#{}", event.id)};
+        if (!event.handler.empty())
+          parts.push_back(event.handler);
+        if (!parked && event.reason != ledger::dead_reason::kError)
+          parts.push_back(event.reason);
+        if (!parked)
+          parts.push_back(first_line(error_text(event.error)));
+        line.text = fmt::format("{}", fmt::join(parts, kGap));
+        line.mark = parked ? Symbol::kWait : Symbol::kBad;
         if (parked || scheduled)
           line.event = event.what;
         line.details = {{"id", event.id},
@@ -228,24 +280,29 @@ class Difference {
         return;
       }
       case RecentEvent::Kind::kSkipped:
-        line.text = fmt::format("offset {} is skipped{}", known_text(event.offset), why);
+        line.text = "skipped" + why;
         line.details = {{"offset", or_null(event.offset)},
                         {"reason", or_null(event.reason)},
                         {"actor", or_null(event.actor)}};
         return;
-      case RecentEvent::Kind::kChange:
+      case RecentEvent::Kind::kChange: {
+        const auto next_of = [](const std::optional<std::int64_t>& last) {
+          return last ? std::optional(*last + 1) : std::nullopt;
+        };
+        const auto from = next_of(event.from);
+        const auto to = next_of(event.offset);
         line.text = fmt::format("{} by {}", event.what, event.actor);
-        if (event.offset && event.from != event.offset)
-          line.text +=
-              fmt::format(", stored offset {} to {}",
-                          event.from ? std::to_string(*event.from) : "none", *event.offset);
+        if (to && from != to) {
+          line.text += fmt::format(", offset {} to {}", from ? std::to_string(*from) : "-", *to);
+        }
         line.text += why;
         line.details = {{"action", event.what},
-                        {"from", or_null(event.from)},
-                        {"to", or_null(event.offset)},
+                        {"from", or_null(from)},
+                        {"to", or_null(to)},
                         {"reason", or_null(event.reason)},
                         {"actor", or_null(event.actor)}};
         return;
+      }
     }
   }
 
@@ -265,6 +322,7 @@ TailLook remembered(TailLook before, TailLook next) {
   if (next.status.postgres_problem.empty())
     return next;
   before.status.postgres_problem = std::move(next.status.postgres_problem);
+  before.status.postgres_answers = next.status.postgres_answers;
   before.status.kafka_problem = std::move(next.status.kafka_problem);
   before.events.clear();
   return before;
@@ -278,11 +336,16 @@ void keep_only(TailLook& look, const std::string& topic, std::optional<std::int3
   std::erase_if(look.events, [&](const auto& one) { return other(one.partition); });
 }
 
-std::string line_text(const TailLine& line) {
-  const auto place = line.partition
-                         ? fmt::format("{} [{}] ", line.partition->topic, line.partition->partition)
-                         : std::string();
-  return printable(fmt::format("{} {}{}", line.time, place, line.text));
+std::string line_text(const TailLine& line, const Terminal& terminal) {
+  auto text = fmt::format("{}  {}  ", terminal.columns > 0 ? time_of_day(line.time) : line.time,
+                          padded(printable(line.subject), kSubject));
+  const auto indent = width_of(text);
+  const auto mark = line.mark ? symbol(terminal, *line.mark) : std::string_view();
+  const auto color = line.mark == Symbol::kBad    ? std::optional(Color::kRed)
+                     : line.mark == Symbol::kWait ? std::optional(Color::kYellow)
+                                                  : std::nullopt;
+  const auto rest = wrapped(std::string(mark) + printable(line.text), terminal.columns, indent);
+  return text + (color ? painted(terminal, *color, rest) : rest);
 }
 
 std::string line_json(const TailLine& line) {

@@ -6,7 +6,9 @@
 #include <utility>
 
 #include "console/connections.hpp"
+#include "console/counted.hpp"
 #include "console/decoded.hpp"
+#include "console/partition_view.hpp"
 #include "dead_letters/dlq.hpp"
 #include "handlers/handler_statement.hpp"
 #include "kafka/log_reader.hpp"
@@ -29,9 +31,11 @@ std::vector<TailLine> PassedMessages::read(const TailLine& advanced) {
   if (!advanced.passed || !advanced.partition)
     return lines;
   const auto [first, last] = *advanced.passed;
-  const auto say = [&](std::string text, Json details) {
-    lines.push_back({advanced.time, "messages", advanced.partition, "  " + std::move(text),
-                     std::move(details)});
+  const auto omit = [&](std::int64_t from, std::string text, Json details) {
+    TailLine line{advanced.time, "messages_omitted", advanced.partition, std::move(text),
+                  std::move(details)};
+    line.subject = fmt::format("{}-{}", name_of(*advanced.partition, from), last);
+    lines.push_back(std::move(line));
   };
   auto next = first;
   try {
@@ -48,14 +52,14 @@ std::vector<TailLine> PassedMessages::read(const TailLine& advanced) {
       lines.push_back(describe(advanced, record->view(advanced.partition->topic, "")));
     }
   } catch (const kafka::KafkaError& error) {
-    say(fmt::format("offsets {} to {} cannot be read: {}", next, last, error.what()),
-        {{"first_offset", next}, {"last_offset", last}, {"problem", error.what()}});
+    omit(next, fmt::format("cannot be read: {}", error.what()),
+         {{"first_offset", next}, {"last_offset", last}, {"problem", error.what()}});
     client_.reset();
     return lines;
   }
   if (next <= last) {
-    say(fmt::format("... and offsets {} to {}, which are left out", next, last),
-        {{"first_offset", next}, {"last_offset", last}, {"left_out", last - next + 1}});
+    omit(next, counted(last - next + 1, "offset", "offsets") + " omitted",
+         {{"first_offset", next}, {"last_offset", last}, {"omitted", last - next + 1}});
   }
   return lines;
 }
@@ -77,22 +81,22 @@ TailLine PassedMessages::describe(const TailLine& advanced, const Message& messa
   const auto time =
       message.timestamp()
           ? ledger::to_string(ledger::Instant(message.timestamp()->time_since_epoch()))
-          : std::string("no time");
+          : std::string("no timestamp");
   const auto key = message.key() ? std::optional(std::string(*message.key())) : std::nullopt;
   TailLine line{advanced.time, "message", advanced.partition, ""};
-  line.text = fmt::format("  offset {}, {}, key {}, {}, {} bytes, {}", message.offset(), time,
-                          key_text(key, std::nullopt), decoded.form, decoded.bytes,
-                          handler.empty() ? "no handler" : handler);
+  line.subject = name_of(*advanced.partition, message.offset());
+  line.text = fmt::format("{}  key={}  {}  {}", date_time(time), key_text(key, std::nullopt),
+                          handler.empty() ? "no handler" : handler,
+                          values_ ? to_text(decode(value, kMostBytes))
+                                  : fmt::format("{}, {} bytes", decoded.form, decoded.bytes));
   line.details = {{"offset", message.offset()},
-                  {"timestamp_ms", or_null(message.timestamp())},
+                  {"timestamp", or_null(message.timestamp())},
                   {"key", readable(message.key(), kMostBytes)},
                   {"form", decoded.form},
                   {"value_bytes", value ? Json(value->size()) : Json(nullptr)},
                   {"handler", or_null(handler)}};
-  if (values_) {
-    line.text += ": " + to_text(decode(value, kMostBytes));
+  if (values_)
     line.details["value"] = readable(value, kMostBytes);
-  }
   return line;
 }
 

@@ -1,4 +1,4 @@
-// `try`: what one message would do, in a transaction that is rolled back.
+// `try`: processes one message in a transaction that is rolled back, and shows its effects.
 #include <fmt/format.h>
 #include <libpq-fe.h>
 
@@ -18,6 +18,7 @@
 #include "console/connections.hpp"
 #include "console/decoded.hpp"
 #include "console/operator_change.hpp"
+#include "console/partition_view.hpp"
 #include "console/printable.hpp"
 #include "engine/failure.hpp"
 #include "engine/handler_call.hpp"
@@ -54,6 +55,7 @@ struct Arguments {
   std::optional<std::int32_t> partition;
   std::optional<std::int64_t> offset;
   bool commit = false;
+  bool force = false;
   bool json = false;
   std::string because;
 };
@@ -185,32 +187,42 @@ class Trial {
     report_["error"] = nullptr;
   }
 
-  int run(bool commit, const std::string& because) {
-    std::cout << fmt::format("message   {} [{}] offset {}\n", printable(message_.topic()),
-                             message_.partition(), message_.offset());
+  int run(const Arguments& arguments) {
+    const bool commit = arguments.commit;
+    say("message", place_of(message_.topic(), message_.partition(), message_.offset()));
     bool has_key = false;
     try {
       binding_ = router_.route(message_, json_);
       if (binding_ == nullptr) {
         report_["result"] = "no-handler";
-        std::cout << "handler   none: no handler of this topic has a `when` that holds; "
-                     "failures.unmatched says what becomes of it\n";
-        return kFailed;
+        say("handler", "-");
+        return result(
+            "unmatched: no handler of this topic has a `when` that holds; failures.unmatched "
+            "decides what `run` does",
+            kFailed);
       }
       report_["handler"] = binding_->label;
-      std::cout << fmt::format("handler   {}\n", printable(binding_->label));
+      say("handler", binding_->label);
       has_key = find_key();
     } catch (...) {  // code's may be anything
       return fail(true);
     }
-    if (has_key)
-      say_whether_processed();
     if (!has_key)
       report_["result"] = "no-key";
+    if (has_key) {
+      if (const auto before = find_before()) {
+        if (!commit && !arguments.force) {
+          report_["result"] = before->conflicts ? "conflict" : "duplicate";
+          return result(before->text + ". --force shows its effects all the same",
+                        before->conflicts ? kFailed : kDone);
+        }
+        say("before", before->text);
+      }
+    }
     if (binding_->leased != nullptr) {
       if (has_key)
         report_["result"] = "external-call";
-      std::cout << "effect    a call to the outside under a lease, which is not made here\n";
+      say("effect", "an external call under a lease, which `try` does not make");
       try {
         say_request();
       } catch (...) {  // as of a call
@@ -222,20 +234,34 @@ class Trial {
     if (!has_key && binding_->missing_key != MissingKey::kProcess)
       return kFailed;
     if (!has_key && commit) {
-      std::cout
-          << "not committed: without an idempotency key it would be no duplicate when its turn "
-             "comes, and be applied again; try it without --commit\n";
-      return kFailed;
+      return result(
+          "not committed: without an idempotency key, `run` would apply the message again; try it "
+          "without --commit",
+          kFailed);
     }
-    return commit ? commit_it(because) : roll_back();
+    return commit ? commit_it(arguments.because) : roll_back();
   }
 
  private:
+  /// A line with its label. `text` may be from elsewhere.
+  static void say(std::string_view label, std::string_view text) {
+    std::cout << fmt::format("{:<10}{}\n", label, printable_lines(text));
+  }
+
+  static int result(std::string_view text, int code) {
+    say("RESULT", text);
+    return code;
+  }
+
+  static std::string place_of(std::string_view topic, std::int32_t partition, std::int64_t offset) {
+    return name_of({std::string(topic), partition}, offset);
+  }
+
   bool find_key() {
     const auto key = engine::derive_key(*binding_, message_, json_);
     if (const auto* none = std::get_if<engine::NoKey>(&key)) {
-      std::cout << fmt::format(
-          "key       none: {}; idempotency.missing_key says what becomes of it\n", none->why);
+      say("key",
+          fmt::format("none: {}; idempotency.missing_key decides what `run` does", none->why));
       return false;
     }
     key_ = std::get<engine::Key>(key).text;
@@ -243,15 +269,21 @@ class Trial {
     scope_ = engine::scope_name(options_.kafka, binding_->scope, message_.topic(), buffer);
     report_["idempotency_key"] = key_;
     report_["scope"] = scope_;
-    std::cout << fmt::format("key       {} in scope {}\n", printable(key_), printable(scope_));
+    say("key", fmt::format("{} in scope {}", printable(key_), printable(scope_)));
     return true;
   }
 
-  void say_whether_processed() {
+  /// A message that was applied under the same key.
+  struct Before {
+    bool conflicts = false;  ///< with another payload
+    std::string text;
+  };
+
+  std::optional<Before> find_before() {
     const auto found =
         ledger::find_key(*session_, options_.postgres.schema, {{scope_, ""}}, key_, 0);
     if (found.empty())
-      return;
+      return std::nullopt;
     const auto& before = found.front();
     const bool conflicts =
         binding_->conflicts(message::payload_hash(message_), before.payload_hash);
@@ -259,17 +291,19 @@ class Trial {
                                    {"partition", before.partition},
                                    {"offset", before.offset},
                                    {"conflict", conflicts}};
-    std::cout << fmt::format(
-        "          PROCESSED BEFORE, at {} [{}] offset {}{}; what it would do is shown all the "
-        "same\n",
-        printable(before.topic), before.partition, before.offset,
-        conflicts
-            ? " with ANOTHER payload: `run` takes it for a conflict, and idempotency.conflict "
-              "says what becomes of it"
-            : ": `run` passes it as a duplicate");
+    const auto place = place_of(before.topic, before.partition, before.offset);
+    if (conflicts) {
+      return Before{true, fmt::format("conflict: its key was applied with another payload at {}; "
+                                      "idempotency.conflict decides what `run` does",
+                                      place)};
+    }
+    return Before{false,
+                  fmt::format("duplicate: already applied at {}; `{} run` would not apply it "
+                              "again",
+                              place, options_.invocation.program)};
   }
 
-  /// Of a handler that is an HTTP request: what would be sent. Of headers the names alone.
+  /// Of an HTTP handler: the request that it would send. Of headers only the names.
   void say_request() {
     const auto& bindings = router_.bindings();
     const auto found = std::ranges::find_if(
@@ -281,22 +315,20 @@ class Trial {
     const auto request =
         handlers::RequestTemplate(handlers::without_references(handlers::without_secrets(http)))
             .render(message_, json_);
-    std::cout << fmt::format("request   {} {}\n", request.method, printable(request.url));
+    say("request", fmt::format("{} {}", request.method, request.url));
     for (const auto& header : request.headers)
-      std::cout << fmt::format("header    {}\n", printable(header.substr(0, header.find(':'))));
-    if (!http.key_header.empty() && !key_.empty()) {
-      std::cout << fmt::format("header    {}: {}\n", printable(http.key_header),
-                               message::remote_key(scope_, key_));
-    }
+      say("header", header.substr(0, header.find(':')));
+    if (!http.key_header.empty() && !key_.empty())
+      say("header", fmt::format("{}: {}", http.key_header, message::remote_key(scope_, key_)));
     if (request.has_body)
-      std::cout << fmt::format("body      {}\n", shown(request.body));
+      say("body", shown(request.body));
   }
 
   /// With what is bound to them, as far as that is known without running them.
   void say_statements() {
     const auto written = binding_->handler->statements();
     if (written.empty()) {
-      std::cout << "effect    C++\n";
+      say("effect", "C++ code");
       return;
     }
     handlers::StatementPlan plan;
@@ -305,7 +337,7 @@ class Trial {
     for (std::size_t i = 0; i < written.size(); ++i) {
       auto& statement = report_["statements"].emplace_back(
           Json{{"sql", written[i].sql}, {"parameters", nullptr}});
-      std::cout << fmt::format("sql       {}\n", printable_lines(written[i].sql));
+      say("sql", written[i].sql);
       if (!bound || i >= plan.steps().size())
         continue;
       auto& parameters = plan.steps()[i].request.parameters;
@@ -316,9 +348,8 @@ class Trial {
         const auto length = static_cast<std::size_t>(view.lengths[p]);
         bound_values.push_back(
             value == nullptr ? Json(nullptr) : readable(std::string_view(value, length), kShown));
-        std::cout << fmt::format(
-            "          ${} = {}\n", p + 1,
-            value == nullptr ? "NULL" : shown(std::string_view(value, length)));
+        say("", fmt::format("${} = {}", p + 1,
+                            value == nullptr ? "NULL" : shown(std::string_view(value, length))));
       }
     }
   }
@@ -329,11 +360,10 @@ class Trial {
     report_["error"] = {{"text", failure.text},
                         {"sqlstate", or_null(failure.sqlstate)},
                         {"detail", or_null(failure.detail)}};
-    std::cout << fmt::format("FAILED    {}{}\n", printable_lines(failure.text),
-                             engine::sqlstate_text(failure));
+    (void)result(fmt::format("failed: {}{}", failure.text, engine::sqlstate_text(failure)),
+                 kFailed);
     if (!failure.detail.empty())
-      std::cout << fmt::format(
-          "          {}\n", printable_lines(texts::bounded(failure.detail, texts::kLongestCause)));
+      say("", texts::bounded(failure.detail, texts::kLongestCause));
     return kFailed;
   }
 
@@ -357,13 +387,12 @@ class Trial {
       say_rows(frame);
       report_["response"] = readable(response);
       if (response)
-        std::cout << fmt::format("response  {}\n", shown(*response));
+        say("response", shown(*response));
     } catch (...) {  // code's may be anything
       return fail(session_->alive());
     }
     report_["result"] = "rolled-back";
-    std::cout << "rolled back: nothing of it is stored\n";
-    return kDone;
+    return result("success; rolled back, so nothing is stored", kDone);
   }
 
   void say_rows(postgres::Frame& frame) {
@@ -373,15 +402,15 @@ class Trial {
     const auto found = frame.exec(request);
     const auto* rows = found.get();
     if (PQntuples(rows) == 0)
-      std::cout << "rows      none\n";
+      say("rows", "none");
     for (int row = 0; row < PQntuples(rows); ++row) {
       report_["rows"].push_back({{"table", std::string(PQgetvalue(rows, row, 0))},
                                  {"inserted", ledger::integer(rows, row, 1)},
                                  {"updated", ledger::integer(rows, row, 2)},
                                  {"deleted", ledger::integer(rows, row, 3)}});
-      std::cout << fmt::format("rows      {}: {} inserted, {} updated, {} deleted\n",
-                               printable(PQgetvalue(rows, row, 0)), PQgetvalue(rows, row, 1),
-                               PQgetvalue(rows, row, 2), PQgetvalue(rows, row, 3));
+      say("rows", fmt::format("{}: {} inserted, {} updated, {} deleted", PQgetvalue(rows, row, 0),
+                              PQgetvalue(rows, row, 1), PQgetvalue(rows, row, 2),
+                              PQgetvalue(rows, row, 3)));
     }
   }
 
@@ -393,7 +422,7 @@ class Trial {
     const auto known = topics.find_topic(*session_, topic);
     if (!known) {
       throw BadCall(
-          fmt::format("--commit: this consumer has never processed topic {}; begin with "
+          fmt::format("--commit: this consumer has never processed topic {}; start with "
                       "`run`",
                       topic));
     }
@@ -407,18 +436,19 @@ class Trial {
       const auto outcome =
           processor.process(*session_, {message_, known->id, std::nullopt, last}, subject);
       report_["result"] = outcome == ledger::Outcome::kDuplicate ? "duplicate" : "committed";
-      std::cout << (outcome == ledger::Outcome::kDuplicate
-                        ? "a duplicate: nothing was done\n"
-                        : "committed: key and effects are stored, and the stored offset is where "
-                          "it was\n");
-      return kDone;
+      return result(outcome == ledger::Outcome::kDuplicate
+                        ? "duplicate: nothing was done"
+                        : "committed: key and effects are stored, and the stored offset is "
+                          "unchanged",
+                    kDone);
     } catch (const KeyIsParked&) {
       report_["result"] = "record-key-parked";
-      std::cout << fmt::format(
-          "not committed: a dead letter of its record key is unresolved, and later messages of the "
-          "key wait for it. This lists it: {} --topic {}; replay or discard it first\n",
-          command_text(options_.invocation, "dlq parked"), shell_word(topic));
-      return kFailed;
+      return result(
+          fmt::format("not committed: a dead letter of its record key is unresolved, and later "
+                      "messages of the key wait for it. Replay or discard it first. List it:\n  {} "
+                      "--topic {}",
+                      command_text(options_.invocation, "dlq parked"), shell_word(topic)),
+          kFailed);
     } catch (...) {  // code's may be anything
       return fail(session_->alive());
     }
@@ -446,8 +476,7 @@ int try_it(const Program& program, const Options& options, const Arguments& argu
   const Source source(options, arguments);
   Json report;
   const auto trial = [&] {
-    return Trial(options, program.registry, source.message(), report)
-        .run(arguments.commit, arguments.because);
+    return Trial(options, program.registry, source.message(), report).run(arguments);
   };
   if (!arguments.json)
     return trial();
@@ -481,6 +510,8 @@ void add_try(Command& parser, Commands& commands) {
       ->type_name("N");
   command->add_flag("--commit", arguments->commit,
                     "Commit key and effects; pawl run then treats the message as a duplicate");
+  command->add_flag("--force", arguments->force,
+                    "Show the effects of a message that was applied before");
   command->add_option("--because", arguments->because, "Reason of --commit, stored in the history")
       ->reason();
   command->add_json_flag(arguments->json);

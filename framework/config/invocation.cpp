@@ -44,4 +44,8 @@ std::string partition_words(const TopicPartition& partition) {
   return fmt::format("--topic {} --partition {}", shell_word(partition.topic), partition.partition);
 }
 
+std::string short_partition_words(const TopicPartition& partition) {
+  return fmt::format("-t {} -p {}", shell_word(partition.topic), partition.partition);
+}
+
 }  // namespace pawl

@@ -25,5 +25,7 @@ namespace pawl {
 
 /// "--topic orders --partition 3", for the same.
 [[nodiscard]] std::string partition_words(const TopicPartition& partition);
+/// "-t orders -p 3": the same for a terminal.
+[[nodiscard]] std::string short_partition_words(const TopicPartition& partition);
 
 }  // namespace pawl

@@ -51,6 +51,63 @@ std::string to_text(const Decoded& decoded) {
                          : "... (cut)");
 }
 
+std::string indented_json(std::string_view json) {
+  constexpr std::size_t kDeepest = 32;
+  constexpr std::size_t kIndent = 2;
+  std::string result;
+  std::size_t depth = 0;
+  bool in_string = false;
+  const auto new_line = [&] { result += '\n' + std::string(depth * kIndent, ' '); };
+  for (std::size_t i = 0; i < json.size(); ++i) {
+    const char c = json[i];
+    if (in_string) {
+      result += c;
+      if (c == '\\')
+        result += json[++i];
+      in_string = c != '"';
+      continue;
+    }
+    switch (c) {
+      case ' ':
+      case '\t':
+      case '\n':
+      case '\r':
+        break;
+      case '{':
+      case '[': {
+        result += c;
+        const auto next = json.find_first_not_of(" \t\n\r", i + 1);
+        if (json[next] == '}' || json[next] == ']') {
+          result += json[next];
+          i = next;
+          break;
+        }
+        if (++depth > kDeepest)
+          return std::string(json);
+        new_line();
+        break;
+      }
+      case '}':
+      case ']':
+        --depth;
+        new_line();
+        result += c;
+        break;
+      case ',':
+        result += c;
+        new_line();
+        break;
+      case ':':
+        result += ": ";
+        break;
+      default:
+        in_string = c == '"';
+        result += c;
+    }
+  }
+  return result;
+}
+
 std::string parts_text(const Message& message, std::size_t most) {
   const auto shown = [&](std::optional<std::string_view> bytes) { return decode(bytes, most); };
   std::string text =

@@ -27,7 +27,11 @@ struct Decoded {
 /// "text, 12 bytes: hello", without anything that steers a terminal.
 [[nodiscard]] std::string to_text(const Decoded& decoded);
 
-/// The same for machines: a string that is the text, {"base64": ...} for what is no UTF-8, null for
+/// Valid JSON with a line per member; numbers and strings stay as they are. What is nested deeper
+/// than people read stays one line.
+[[nodiscard]] std::string indented_json(std::string_view json);
+
+/// Bytes for machines: a string that is the text, {"base64": ...} for what is no UTF-8, null for
 /// Kafka's null. What is cut says so: {"text": ..., "cut": true}, {"base64": ..., "cut": true}.
 [[nodiscard]] Json readable(std::optional<std::string_view> bytes,
                             std::size_t most = std::string_view::npos);

@@ -20,7 +20,7 @@ constexpr std::chrono::milliseconds kFetchTimeout{15000};
 kafka::Record next_record(const kafka::Client& client, const ledger::RegisterRow& row) {
   auto record = kafka::fetch_one(client, row.partition, row.stored.next(), kFetchTimeout);
   if (!record) {
-    throw BadCall(fmt::format("{} has no message at or after offset {} to skip",
+    throw BadCall(fmt::format("{} is at its end: it has no message at offset {} to skip",
                               name_of(row.partition), row.stored.next()));
   }
   return *std::move(record);
@@ -52,8 +52,8 @@ std::string skip_message(postgres::Session& session, const Options& options,
                          const ledger::KnownConsumer& consumer, const ledger::RegisterRow& row,
                          std::int64_t offset, const std::string& reason) {
   if (offset <= row.stored.last()) {
-    throw BadCall(fmt::format("{}@{} is already processed. The next offset is {}",
-                              name_of(row.partition), offset, row.stored.next()));
+    throw BadCall(fmt::format("{} is already processed. The next offset is {}",
+                              name_of(row.partition, offset), row.stored.next()));
   }
   // Outlives the record: a client does not end while one of its messages is held.
   const auto client = make_client(options);

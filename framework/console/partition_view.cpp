@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <iterator>
+#include <map>
+#include <set>
 
 #include "ledger/rows.hpp"
 
@@ -73,18 +75,44 @@ void ConcernCounts::add(const ledger::RegisterRow* row, std::optional<std::int64
 
 std::optional<std::int64_t> lag_of(const ledger::RegisterRow* row,
                                    std::optional<std::int64_t> end) {
-  // A log that ends in front of what was processed is another one, or was cut off.
+  // A log that ends before the next offset is another one, or was truncated.
   if (row == nullptr || !end || *end < row->stored.next())
     return std::nullopt;
   return *end - row->stored.next();
 }
 
 std::string name_of(const TopicPartition& partition) {
-  return fmt::format("{} [{}]", partition.topic, partition.partition);
+  return fmt::format("{}[{}]", partition.topic, partition.partition);
 }
 
-std::string stored_text(const ledger::RegisterRow& row) {
-  return row.stored.last() < 0 ? "-" : std::to_string(row.stored.last());
+std::string name_of(const TopicPartition& partition, std::int64_t offset) {
+  return fmt::format("{}@{}", name_of(partition), offset);
+}
+
+std::string names_of(const std::vector<TopicPartition>& partitions) {
+  std::map<std::string, std::set<std::int32_t>> numbers;
+  for (const auto& [topic, number] : partitions)
+    numbers[topic].insert(number);
+  std::string text;
+  for (const auto& [topic, of_topic] : numbers) {
+    text += fmt::format("{}{}[", text.empty() ? "" : ", ", topic);
+    std::string ranges;
+    for (auto first = of_topic.begin(); first != of_topic.end();) {
+      auto last = first;
+      while (std::next(last) != of_topic.end() && *std::next(last) == *last + 1)
+        ++last;
+      ranges += fmt::format("{}{}", ranges.empty() ? "" : ",", *first);
+      if (last != first)
+        ranges += fmt::format("-{}", *last);
+      first = std::next(last);
+    }
+    text += ranges + ']';
+  }
+  return text;
+}
+
+std::string offset_text(const ledger::RegisterRow& row) {
+  return std::to_string(row.stored.next());
 }
 
 std::string known_text(std::optional<std::int64_t> number) {
@@ -102,9 +130,12 @@ std::string state_text(const ledger::RegisterRow& row) {
 }
 
 std::string owner_text(const ledger::RegisterRow& row) {
-  if (row.owned())
-    return row.owner;
-  return row.session_gone ? fmt::format("nobody ({} has no session)", row.owner) : "nobody";
+  return row.owned() ? row.owner : "-";
+}
+
+std::string short_owner(const std::string& owner) {
+  const auto colon = owner.rfind(':');
+  return colon == std::string::npos || owner.find(':') == colon ? owner : owner.substr(0, colon);
 }
 
 void describe(Json& json, const ledger::RegisterRow& row) {

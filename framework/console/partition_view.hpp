@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "console/json.hpp"
 #include "ledger/register_view.hpp"
@@ -12,11 +13,11 @@
 
 namespace pawl::cli {
 
-// How `status`, `offsets show`, `tail` and the dashboard say where a partition stands: what is
-// unknown is "?" and null, what is not there "-" and null.
+// How `status`, `offsets show`, `tail`, and the dashboard show the state of a partition. An unknown
+// value is "?" and null, an absent one "-" and null. Offsets are next offsets, as in Kafka.
 
-/// Messages behind the stored offset. Nullopt: one of the two is unknown, or the log ends in front
-/// of what was processed, so that it is another one, or was cut off.
+/// Messages from the next offset to the end. Nullopt: one of the two is unknown, or the log ends
+/// before the next offset, so that it is another log, or was truncated.
 [[nodiscard]] std::optional<std::int64_t> lag_of(const ledger::RegisterRow* row,
                                                  std::optional<std::int64_t> end);
 
@@ -55,13 +56,21 @@ struct ConcernCounts {
   void add(const ledger::RegisterRow* row, std::optional<std::int64_t> end_before);
 };
 
-/// "orders [3]"
+/// "orders[3]"
 [[nodiscard]] std::string name_of(const TopicPartition& partition);
-[[nodiscard]] std::string stored_text(const ledger::RegisterRow& row);
+/// "orders[3]@341": the message at an offset.
+[[nodiscard]] std::string name_of(const TopicPartition& partition, std::int64_t offset);
+/// "orders[0-2,5], payments[7]"
+[[nodiscard]] std::string names_of(const std::vector<TopicPartition>& partitions);
+/// The offset of the next message, as CURRENT-OFFSET of kafka-consumer-groups.sh.
+[[nodiscard]] std::string offset_text(const ledger::RegisterRow& row);
 [[nodiscard]] std::string known_text(std::optional<std::int64_t> number);
 /// "retrying", "probation" and "unowned" are running in the register, too.
 [[nodiscard]] std::string state_text(const ledger::RegisterRow& row);
+/// "-": no process owns it.
 [[nodiscard]] std::string owner_text(const ledger::RegisterRow& row);
+/// "host:1021" of "host:1021:397e8ab5": enough to find the process.
+[[nodiscard]] std::string short_owner(const std::string& owner);
 
 /// Adds what both commands print of a row: offset (the next one), state, since, halt_kind,
 /// reason, message_offset, failed_attempts, probation, owner, last_owner, owned_since, epoch,

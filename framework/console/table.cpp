@@ -1,10 +1,12 @@
 #include "console/table.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
 #include "console/printable.hpp"
+#include "console/terminal.hpp"
 
 namespace pawl::cli {
 
@@ -15,32 +17,37 @@ void Table::add(const std::vector<std::string>& cells) {
     row.push_back(printable(cell));
 }
 
-std::string Table::text() const {
-  std::vector<std::vector<std::string>> lines;
-  std::vector<std::string> headings;
+std::vector<std::string> Table::lines(std::size_t columns) const {
+  std::vector<std::vector<std::string>> rows(1);
   for (const auto& column : columns_)
-    headings.push_back(column.heading);
-  lines.push_back(std::move(headings));
-  lines.insert(lines.end(), rows_.begin(), rows_.end());
+    rows.front().push_back(column.heading);
+  rows.insert(rows.end(), rows_.begin(), rows_.end());
 
   std::vector<std::size_t> widths(columns_.size(), 0);
-  for (const auto& line : lines) {
-    for (std::size_t i = 0; i < line.size(); ++i)
-      widths[i] = std::max(widths[i], line[i].size());
+  for (const auto& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i)
+      widths[i] = std::max(widths[i], width_of(row[i]));
   }
-  std::string result;
-  for (const auto& line : lines) {
-    std::string text;
-    for (std::size_t i = 0; i < line.size(); ++i) {
+  std::vector<std::string> result;
+  for (const auto& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i) {
       if (i > 0)
-        text += "  ";
-      text += columns_[i].align == Align::kRight ? fmt::format("{:>{}}", line[i], widths[i])
-                                                 : fmt::format("{:<{}}", line[i], widths[i]);
+        line += "  ";
+      const bool last = i + 1 == columns_.size();
+      if (columns_[i].align == Align::kRight)
+        line += std::string(widths[i] - width_of(row[i]), ' ') + row[i];
+      else
+        line += last ? wrapped(row[i], columns, width_of(line)) : padded(row[i], widths[i]);
     }
-    text.erase(text.find_last_not_of(' ') + 1);
-    result += text + '\n';
+    line.erase(line.find_last_not_of(' ') + 1);
+    result.push_back(line + '\n');
   }
   return result;
+}
+
+std::string Table::text(std::size_t columns) const {
+  return fmt::format("{}", fmt::join(lines(columns), ""));
 }
 
 }  // namespace pawl::cli

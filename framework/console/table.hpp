@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -18,7 +19,12 @@ class Table {
 
   /// One cell a column. They may come from elsewhere: shown as printable() does.
   void add(const std::vector<std::string>& cells);
-  [[nodiscard]] std::string text() const;
+
+  /// The heading, then the rows, each with its line feed. If they are wider than `columns` (0: no
+  /// limit), the last cell of a row is wrapped below itself.
+  [[nodiscard]] std::vector<std::string> lines(std::size_t columns = 0) const;
+  /// The same as one text.
+  [[nodiscard]] std::string text(std::size_t columns = 0) const;
 
  private:
   std::vector<Column> columns_;

@@ -1,12 +1,11 @@
 #include "console/topics_seen.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <iterator>
 
-#include "config/invocation.hpp"
+#include "console/partition_view.hpp"
 #include "handlers/topic_entries.hpp"
 #include "message/topic_entries.hpp"
 
@@ -48,24 +47,30 @@ TopicsSeen topics_seen(const Options& options, const KafkaLook& look,
 
 std::string missing_topic_text(const std::string& topic) {
   return fmt::format(
-      "Topic {} does not exist in Kafka: create it, or take it out of the configuration.", topic);
+      "Topic {} does not exist in Kafka. Create it, or remove it from the configuration.", topic);
 }
 
 std::string gone_topic_text(const std::string& topic) {
   return fmt::format(
-      "Topic {} does not exist in Kafka any more. What is stored of it stays; should it come "
-      "again, it halts.",
+      "Topic {} no longer exists in Kafka. Its stored offsets remain. If the topic is created "
+      "again, its partitions halt.",
       topic);
 }
 
-std::string unstored_text(const UnstoredPartitions& unstored, const InvocationOptions& invocation) {
+std::string unstored_text(const UnstoredPartitions& unstored) {
   return fmt::format(
-      "Nothing is stored of topic {}{}: no process has begun {}, or one has refused to, and is "
-      "halted there: its log says why; see also: {}",
-      unstored.topic,
-      unstored.all ? "" : fmt::format(", partition {}", fmt::join(unstored.partitions, ", ")),
-      unstored.all || unstored.partitions.size() == 1 ? "it" : "them",
-      command_text(invocation, "check"));
+      "No offset is stored for {}. No process has started there yet, or a process halted there: "
+      "its log contains the reason.",
+      unstored_name(unstored));
+}
+
+std::string unstored_name(const UnstoredPartitions& unstored) {
+  if (unstored.all)
+    return unstored.topic;
+  std::vector<TopicPartition> partitions;
+  for (const auto number : unstored.partitions)
+    partitions.push_back({unstored.topic, number});
+  return names_of(partitions);
 }
 
 }  // namespace pawl::cli

@@ -40,8 +40,8 @@ struct TopicsSeen {
 // Sentences for people.
 [[nodiscard]] std::string missing_topic_text(const std::string& topic);
 [[nodiscard]] std::string gone_topic_text(const std::string& topic);
-/// Ends with a command.
-[[nodiscard]] std::string unstored_text(const UnstoredPartitions& unstored,
-                                        const InvocationOptions& invocation);
+[[nodiscard]] std::string unstored_text(const UnstoredPartitions& unstored);
+/// "orders", or "orders[1,3]" if other partitions of the topic have an offset.
+[[nodiscard]] std::string unstored_name(const UnstoredPartitions& unstored);
 
 }  // namespace pawl::cli

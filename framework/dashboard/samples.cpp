@@ -241,7 +241,7 @@ Samples::Look Sampler::seen() {
   for (const auto& topic : topics.gone)
     look.problems.push_back(cli::gone_topic_text(topic));
   for (const auto& unstored : topics.unstored)
-    look.problems.push_back(cli::unstored_text(unstored, options_.invocation));
+    look.problems.push_back(cli::unstored_text(unstored));
   for (const auto& [topic, why] : topics.refused)
     look.problems.push_back(engine::topic_refused_text(topic, why) + ".");
   for (const auto& [topic, why] : topics.ambiguous)

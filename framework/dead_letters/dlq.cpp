@@ -2,6 +2,7 @@
 #include "dead_letters/dlq.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <iostream>
@@ -12,10 +13,13 @@
 #include "console/bad_call.hpp"
 #include "console/config_arguments.hpp"
 #include "console/connections.hpp"
+#include "console/counted.hpp"
 #include "console/decoded.hpp"
 #include "console/operator_change.hpp"
+#include "console/partition_view.hpp"
 #include "console/printable.hpp"
 #include "console/table.hpp"
+#include "console/terminal.hpp"
 #include "dead_letters/commands.hpp"
 #include "dead_letters/store/dead_letters.hpp"
 #include "message/hexadecimal.hpp"
@@ -28,7 +32,6 @@ using ledger::DeadLetter;
 
 constexpr std::size_t kLongestKey = 40;
 constexpr std::size_t kHashDigits = 16;
-constexpr std::size_t kLongestError = 80;
 
 std::optional<std::chrono::seconds> age(const std::string& option, const std::string& text) {
   if (text.empty())
@@ -68,14 +71,22 @@ void print_counts(const std::vector<ledger::DeadLetterCount>& counts, bool json)
                {"HANDLER"},
                {"REASON"},
                {"STATUS"},
-               {"LETTERS", Table::Align::kRight},
-               {"SCHEDULED", Table::Align::kRight},
-               {"OLDEST"}});
+               {"MESSAGES", Table::Align::kRight},
+               {"OLDEST"},
+               {"NEXT DUE"}});
   for (const auto& count : counts) {
     table.add({count.topic, count.handler.empty() ? "-" : count.handler, count.reason, count.status,
-               std::to_string(count.letters), std::to_string(count.retried), count.oldest});
+               grouped(count.letters), date_time(count.oldest),
+               count.next_due.empty() ? "-" : date_time(count.next_due)});
   }
-  std::cout << table.text();
+  std::cout << table.text(terminal_of(STDOUT_FILENO).columns);
+}
+
+/// When a message is retried automatically.
+std::string due_text(const DeadLetter& letter) {
+  if (letter.due_at.empty())
+    return "-";
+  return letter.due_at == "turn" ? "after earlier" : date_time(letter.due_at);
 }
 
 int list(const Options& options, const ListArguments& arguments) {
@@ -107,27 +118,27 @@ int list(const Options& options, const ListArguments& arguments) {
   }
   Table table({{"ID", Table::Align::kRight},
                {"STATUS"},
-               {"TOPIC"},
-               {"PARTITION", Table::Align::kRight},
-               {"OFFSET", Table::Align::kRight},
+               {"MESSAGE"},
                {"KEY"},
+               {"HANDLER"},
                {"REASON"},
-               {"DIED"},
+               {"FAILED"},
                {"DUE"},
                {"ERROR"}});
   for (const auto& letter : letters) {
-    table.add({std::to_string(letter.id), letter.shown_status(), letter.partition.topic,
-               std::to_string(letter.partition.partition), std::to_string(letter.offset),
-               key_text(letter.record_key, letter.record_key_hash), letter.reason, letter.died_at,
-               letter.due_at.empty() ? "-" : letter.due_at, first_line(letter.error)});
+    table.add({std::to_string(letter.id), letter.shown_status(), place_of(letter),
+               key_text(letter.record_key, letter.record_key_hash),
+               letter.handler.empty() ? "-" : letter.handler, letter.reason,
+               date_time(letter.died_at), due_text(letter), first_line(error_text(letter.error))});
   }
-  std::cout << table.text();
+  std::cout << table.text(terminal_of(STDOUT_FILENO).columns);
   std::int64_t total = 0;
   for (const auto& count : counts)
     total += count.letters;
   if (total > static_cast<std::int64_t>(letters.size())) {
-    std::cout << fmt::format("\n{} of {}; --limit shows more, --counts adds them up\n",
-                             letters.size(), total);
+    std::cout << fmt::format(
+        "\n{} of {} dead letters; --limit N shows more, --counts shows totals\n",
+        grouped(static_cast<std::int64_t>(letters.size())), grouped(total));
   }
   return kDone;
 }
@@ -143,10 +154,18 @@ std::string key_text(const std::optional<std::string>& key,
 }
 
 std::string first_line(const std::string& text) {
-  auto line = text.substr(0, text.find('\n'));
-  if (line.size() > kLongestError)
-    line = std::string(head(line, kLongestError - 3)) + "...";
-  return line;
+  return text.substr(0, text.find('\n'));
+}
+
+std::string error_text(const std::string& error) {
+  const auto close = error.find(']');
+  const auto end = error.find(": ");
+  if (!error.starts_with("handler[") || end == std::string::npos || close > end)
+    return error;
+  if (error[close + 1] != '.')
+    return error.substr(end + 2);
+  const auto step = error.substr(close + 2, end - close - 2);
+  return step.substr(0, step.find(" (")) + error.substr(end);
 }
 
 Json describe(const DeadLetter& letter) {
@@ -277,8 +296,7 @@ std::string left_parked_text(const InvocationOptions& invocation, const std::str
 }
 
 std::string place_of(const DeadLetter& letter) {
-  return fmt::format("{} [{}] offset {}", letter.partition.topic, letter.partition.partition,
-                     letter.offset);
+  return name_of(letter.partition, letter.offset);
 }
 
 void add_dlq(Command& parser, Commands& commands) {

@@ -48,10 +48,13 @@ bool explain_unmatched(postgres::Session& session, const InvocationOptions& invo
 Json describe(const ledger::DeadLetter& letter);
 /// A record key in a table: cut; its hash where it is not stored.
 std::string key_text(const std::optional<std::string>& key, const std::optional<std::string>& hash);
-/// For a table: cut.
+/// For a table.
 std::string first_line(const std::string& text);
+/// Without the name of the handler, which has a column of its own: "sql[0]: no such account" of
+/// "handler[2].sql[0] (book): no such account".
+std::string error_text(const std::string& error);
 
-/// "topic [partition] offset N"
+/// "topic[partition]@offset"
 std::string place_of(const ledger::DeadLetter& letter);
 
 /// That `messages` of a topic are parked behind no dead letter, and the command that replays them.

@@ -1,14 +1,17 @@
-// `dlq parked`: record keys whose later messages wait behind a dead letter.
+// `dlq parked`: record keys whose later messages wait for a dead letter.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <iostream>
 
 #include "config/invocation.hpp"
 #include "console/config_arguments.hpp"
 #include "console/connections.hpp"
+#include "console/counted.hpp"
 #include "console/decoded.hpp"
 #include "console/operator_change.hpp"
 #include "console/table.hpp"
+#include "console/terminal.hpp"
 #include "dead_letters/commands.hpp"
 #include "dead_letters/dlq.hpp"
 #include "message/hexadecimal.hpp"
@@ -63,25 +66,22 @@ int parked(const Options& options, const Arguments& arguments) {
   using Align = Table::Align;
   Table table({{"TOPIC"},
                {"KEY"},
-               {"LETTERS", Align::kRight},
+               {"MESSAGES", Align::kRight},
                {"SINCE"},
                {"FIRST ID", Align::kRight},
-               {"PARTITION", Align::kRight},
-               {"OFFSET", Align::kRight},
+               {"FIRST MESSAGE"},
                {"REASON"},
                {"ERROR"}});
   for (const auto& key : keys) {
-    table.add({key.topic, key_text(key.record_key, key.record_key_hash),
-               std::to_string(key.letters), key.oldest, std::to_string(key.first.id),
-               std::to_string(key.first.partition.partition), std::to_string(key.first.offset),
-               key.first.reason, first_line(key.first.error)});
+    table.add({key.topic, key_text(key.record_key, key.record_key_hash), grouped(key.letters),
+               date_time(key.oldest), std::to_string(key.first.id), place_of(key.first),
+               key.first.reason, first_line(error_text(key.first.error))});
   }
-  std::cout
-      << table.text()
-      << fmt::format(
-             "\nThe others of a key wait behind its first. Fix its cause, then replay all: {} "
-             "--all\n",
-             command_text(options.invocation, "dlq replay"));
+  std::cout << table.text(terminal_of(STDOUT_FILENO).columns)
+            << fmt::format(
+                   "\nLater messages of a key wait for its first message. Fix the cause, then "
+                   "replay all:\n  {} --all\n",
+                   command_text(options.invocation, "dlq replay"));
   return kDone;
 }
 

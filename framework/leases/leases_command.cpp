@@ -2,6 +2,7 @@
 #include "leases/leases_command.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <iostream>
 #include <set>
@@ -10,11 +11,14 @@
 #include "console/bad_call.hpp"
 #include "console/config_arguments.hpp"
 #include "console/connections.hpp"
+#include "console/counted.hpp"
 #include "console/decoded.hpp"
 #include "console/json.hpp"
 #include "console/operator_change.hpp"
+#include "console/partition_view.hpp"
 #include "console/printable.hpp"
 #include "console/table.hpp"
+#include "console/terminal.hpp"
 #include "leases/store/view.hpp"
 #include "message/idempotency_key.hpp"
 #include "pawl/errors.hpp"
@@ -45,8 +49,7 @@ Site open(const Options& options) {
   auto session = connect_database(options);
   const auto consumer = require_consumer(*session, options);
   if (options.leases.store == LeaseStore::kRedis) {
-    std::cerr << "leases.store is \"redis\": what is there is not looked at. Of PostgreSQL's "
-                 "leases, and of lost ones:\n";
+    std::cerr << "Leases in Redis are not shown. Leases in PostgreSQL, and lost leases:\n";
   }
   return {std::move(session), ledger::LeaseView(options.postgres.schema, consumer.id)};
 }
@@ -86,18 +89,14 @@ Json describe(const ledger::LeaseLoss& loss) {
           {"offset", loss.offset}};
 }
 
-std::string place(const std::string& topic, std::int32_t partition, std::int64_t offset) {
-  return fmt::format("{} [{}] {}", topic, partition, offset);
-}
-
-/// What an operator sees: of a dead letter's call nobody but its replay makes another attempt.
+/// The next attempt for a dead letter's call is the replay of that dead letter.
 std::string state_text(const ledger::LeaseRow& lease) {
   if (lease.dead_letter)
-    return fmt::format("{}, dead letter {}", to_string(lease.state), *lease.dead_letter);
+    return fmt::format("{}, dead letter #{}", to_string(lease.state), *lease.dead_letter);
   return to_string(lease.state);
 }
 
-/// What is to be done once an operator has said how it was.
+/// The next step after an operator has recorded the outcome.
 std::string what_next(const InvocationOptions& invocation, const ledger::LeaseRow& lease) {
   if (lease.dead_letter) {
     return fmt::format("Its message is a dead letter: {} {}",
@@ -105,7 +104,7 @@ std::string what_next(const InvocationOptions& invocation, const ledger::LeaseRo
   }
   return fmt::format("If its partition is halted: {} {}",
                      command_text(invocation, "partitions resume"),
-                     partition_words({lease.topic, lease.partition}));
+                     short_partition_words({lease.topic, lease.partition}));
 }
 
 int list_losses(const Site& site, const ledger::LeaseFilter& filter, const Arguments& arguments) {
@@ -118,7 +117,7 @@ int list_losses(const Site& site, const ledger::LeaseFilter& filter, const Argum
     return kDone;
   }
   if (found.empty()) {
-    std::cout << "no call has lost its lease\n";
+    std::cout << "No call has lost its lease.\n";
     return kDone;
   }
   using Align = Table::Align;
@@ -126,18 +125,18 @@ int list_losses(const Site& site, const ledger::LeaseFilter& filter, const Argum
                {"LOST"},
                {"KEY"},
                {"ATTEMPT", Align::kRight},
-               {"THE CALL"},
-               {"BY"},
+               {"CALL"},
+               {"OWNER"},
                {"MESSAGE"},
                {"SCOPE"},
                {"REMOTE KEY"}});
   for (const auto& loss : found) {
-    table.add({std::to_string(loss.id), ledger::to_string(loss.at), loss.key,
+    table.add({std::to_string(loss.id), date_time(ledger::to_string(loss.at)), loss.key,
                std::to_string(loss.attempt), loss.returned ? "returned" : "unknown", loss.owner,
-               place(loss.topic, loss.partition, loss.offset), loss.scope,
+               name_of({loss.topic, loss.partition}, loss.offset), loss.scope,
                message::remote_key(loss.scope, loss.key)});
   }
-  std::cout << table.text();
+  std::cout << table.text(terminal_of(STDOUT_FILENO).columns);
   return kDone;
 }
 
@@ -157,27 +156,27 @@ int list(const Options& options, const Arguments& arguments) {
     return kDone;
   }
   if (found.empty()) {
-    std::cout << (arguments.unknown ? "no call is unknown\n"
-                                    : "no call is in hand, unknown, done or waiting\n");
+    std::cout << (arguments.unknown ? "No call has an unknown outcome.\n"
+                                    : "No call is in flight, unknown, done, or waiting.\n");
     return kDone;
   }
   using Align = Table::Align;
   Table table({{"KEY"},
                {"STATE"},
                {"ATTEMPTS", Align::kRight},
-               {"LAST LEASE"},
+               {"STARTED"},
                {"UNKNOWN SINCE"},
                {"OWNER"},
                {"MESSAGE"},
                {"SCOPE"}});
   for (const auto& lease : found) {
     table.add({lease.key, state_text(lease), std::to_string(lease.attempts),
-               ledger::to_string(lease.begun),
-               lease.unknown_since ? ledger::to_string(*lease.unknown_since) : "-",
+               date_time(ledger::to_string(lease.begun)),
+               lease.unknown_since ? date_time(ledger::to_string(*lease.unknown_since)) : "-",
                lease.owner.empty() ? "-" : lease.owner,
-               place(lease.topic, lease.partition, lease.offset), lease.scope});
+               name_of({lease.topic, lease.partition}, lease.offset), lease.scope});
   }
-  std::cout << table.text();
+  std::cout << table.text(terminal_of(STDOUT_FILENO).columns);
   return kDone;
 }
 
@@ -191,10 +190,10 @@ ledger::LeaseRow find(const Site& site, const Arguments& arguments) {
   filter.key = *key;
   auto found = site.view.list(*site.session, filter, 2);
   if (found.empty()) {
-    throw BadCall(
-        fmt::format("{}: no call for this key is in hand or unknown; `keys show` says whether it "
-                    "is finished",
-                    printable(arguments.key)));
+    throw BadCall(fmt::format(
+        "{}: no call for this key is in flight or unknown; `keys show` shows whether it "
+        "is finished",
+        printable(arguments.key)));
   }
   if (found.size() > 1) {
     throw BadCall(fmt::format("{} is in several scopes; choose one: --scope {}, or --scope {}",
@@ -236,11 +235,10 @@ int resolve(const Options& options, const Arguments& arguments) {
               << '\n';
     return kDone;
   }
-  std::cout << fmt::format(
-      "{}: {}. {}\n", printable(lease.key),
-      done ? "done; the message is finished with that as soon as it is tried again"
-           : "not done; it is called for as soon as its message is tried again",
-      what_next(options.invocation, lease));
+  std::cout << fmt::format("{}: {}. {}\n", printable(lease.key),
+                           done ? "done; the message is finished when it is retried"
+                                : "not done; the call is made again when its message is retried",
+                           what_next(options.invocation, lease));
   return kDone;
 }
 
@@ -254,10 +252,9 @@ int acknowledge(const Options& options, const Arguments& arguments) {
   const std::set<std::int64_t> named(arguments.ids.begin(), arguments.ids.end());
   if (static_cast<std::size_t>(forgotten) >= named.size())
     return kDone;
-  std::cerr << fmt::format(
-      "{} of them are none of this consumer's; those that are there: {} --lost\n",
-      named.size() - static_cast<std::size_t>(forgotten),
-      command_text(options.invocation, "calls list"));
+  std::cerr << fmt::format("{} of them do not exist for this consumer. Existing ones: {} --lost\n",
+                           named.size() - static_cast<std::size_t>(forgotten),
+                           command_text(options.invocation, "calls list"));
   return kFailed;
 }
 

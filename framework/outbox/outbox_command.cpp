@@ -2,6 +2,7 @@
 #include "outbox/outbox_command.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <iostream>
 #include <limits>
@@ -10,10 +11,12 @@
 #include "console/bad_call.hpp"
 #include "console/config_arguments.hpp"
 #include "console/connections.hpp"
+#include "console/counted.hpp"
 #include "console/decoded.hpp"
 #include "console/json.hpp"
 #include "console/printable.hpp"
 #include "console/table.hpp"
+#include "console/terminal.hpp"
 #include "ledger/payload.hpp"
 #include "outbox/outbox_status.hpp"
 #include "outbox/store/view.hpp"
@@ -78,20 +81,23 @@ int status(const Options& options, const Arguments& arguments) {
     return needed ? kNeedsSomebody : kDone;
   }
   using Align = Table::Align;
-  Table table({{"LANE", Align::kRight},
+  Table table({{"SHARD", Align::kRight},
                {"OWNER"},
                {"WAITING", Align::kRight},
                {"OLDEST", Align::kRight},
                {"PUBLISHED", Align::kRight},
                {"LAST PUBLISHED"}});
   for (const auto& lane : found.lanes) {
-    const auto owner =
-        lane.owner.empty() ? "nobody" : lane.owner + (lane.owner_late ? " (late)" : "");
+    const auto owner = lane.owner.empty() ? "-" : lane.owner + (lane.owner_late ? " (late)" : "");
     table.add({std::to_string(lane.lane), owner, outbox_count(lane.waiting, lane.more),
-               outbox_age(lane.oldest, found.now), std::to_string(lane.published),
-               lane.last_published ? ledger::to_string(*lane.last_published) : "-"});
+               outbox_age(lane.oldest, found.now), grouped(lane.published),
+               lane.last_published ? date_time(ledger::to_string(*lane.last_published)) : "-"});
   }
-  std::cout << table.text() << '\n' << outbox_text(found, options.invocation) << '\n';
+  const auto columns = terminal_of(STDOUT_FILENO).columns;
+  std::cout << table.text(columns) << '\n'
+            << wrapped(printable_lines(outbox_text(found)), columns, 0) << '\n';
+  if (found.set_apart > 0)
+    std::cout << "Failed messages: " << command_text(options.invocation, "outbox list") << '\n';
   return needed ? kNeedsSomebody : kDone;
 }
 
@@ -107,7 +113,7 @@ int list(const Options& options, const Arguments& arguments) {
     return kDone;
   }
   if (found.empty()) {
-    std::cout << "no message is set apart\n";
+    std::cout << "No outbox message has failed.\n";
     return kDone;
   }
   std::vector<Table::Column> columns{
@@ -116,17 +122,27 @@ int list(const Options& options, const Arguments& arguments) {
     columns.insert(columns.end(), {{"DISCARDED"}, {"BY"}, {"BECAUSE"}});
   Table table(columns);
   for (const auto& message : found) {
-    std::vector<std::string> cells{
-        std::to_string(message.id),        message.status, message.topic, key_text(message.key),
-        ledger::to_string(message.failed), message.reason};
+    std::vector<std::string> cells{std::to_string(message.id),
+                                   message.status,
+                                   message.topic,
+                                   key_text(message.key),
+                                   date_time(ledger::to_string(message.failed)),
+                                   message.reason};
     if (arguments.discarded) {
-      for (const auto& cell : {message.resolved ? ledger::to_string(*message.resolved) : "",
-                               message.resolved_by, message.resolution})
+      for (const auto& cell :
+           {message.resolved ? date_time(ledger::to_string(*message.resolved)) : "",
+            message.resolved_by, message.resolution})
         cells.push_back(cell.empty() ? "-" : cell);
     }
     table.add(cells);
   }
-  std::cout << table.text();
+  std::cout << table.text(terminal_of(STDOUT_FILENO).columns);
+  if (!arguments.discarded) {
+    std::cout << fmt::format(
+        "\nAfter the fix: {} ID\nIf it cannot be fixed: {} ID --because TEXT\n",
+        command_text(options.invocation, "outbox retry"),
+        command_text(options.invocation, "outbox discard"));
+  }
   return kDone;
 }
 
@@ -134,7 +150,7 @@ int show(const Options& options, const Arguments& arguments) {
   const auto site = open(options);
   const auto found = site.view.set_apart(*site.session, arguments.id, true, 1, true);
   if (found.empty()) {
-    throw BadCall(fmt::format("no message {} is set apart; they are listed by: {} --discarded",
+    throw BadCall(fmt::format("the outbox has no failed message {}; list them: {} --discarded",
                               arguments.id, command_text(options.invocation, "outbox list")));
   }
   auto json = describe(found.front());
@@ -169,8 +185,8 @@ int resolve(const Options& options, const Arguments& arguments) {
       ++done;
       back += *moved;
     } else if (!arguments.all) {
-      // With --all it went back with another one of its key.
-      std::cerr << fmt::format("no message {} is set apart\n", id);
+      // With --all, it went back together with another message of its key.
+      std::cerr << fmt::format("the outbox has no failed message {}\n", id);
       missing.push_back(id);
     }
   }
@@ -183,8 +199,8 @@ int resolve(const Options& options, const Arguments& arguments) {
     return all ? kDone : kFailed;
   }
   if (!arguments.because.empty())
-    std::cout << fmt::format("discarded {}; ", done);
-  std::cout << fmt::format("{} messages are in the outbox again\n", back);
+    std::cout << counted(done, "message", "messages") << " discarded; ";
+  std::cout << fmt::format("{} in the outbox again\n", counted(back, "message is", "messages are"));
   return all ? kDone : kFailed;
 }
 

@@ -5,9 +5,10 @@
 
 #include <chrono>
 #include <ranges>
+#include <vector>
 
-#include "config/invocation.hpp"
 #include "config/units.hpp"
+#include "console/counted.hpp"
 
 namespace pawl::cli {
 namespace {
@@ -18,27 +19,30 @@ std::optional<double> age(const std::optional<ledger::Instant>& since, ledger::I
   return std::chrono::duration<double>(now - *since).count();
 }
 
-/// What is known of those that should publish what waits.
-std::string relays_text(const ledger::OutboxStatus& status) {
-  std::string text;
+/// What is known of the processes that should publish the messages that wait.
+void add_relays(std::vector<std::string>& parts, const ledger::OutboxStatus& status) {
+  const auto before = parts.size();
   for (const auto& relay : status.relays) {
     if (!relay.problem.empty())
-      text += fmt::format("; {} CANNOT PUBLISH, and tries again: {}", relay.owner, relay.problem);
+      parts.push_back(fmt::format("{} cannot publish and retries: {}", relay.owner, relay.problem));
     if (!relay.left_out.empty()) {
-      text += fmt::format("; {} CANNOT WRITE to {}, tries again, and publishes the others",
-                          relay.owner, relay.left_out);
+      parts.push_back(
+          fmt::format("{} cannot write to {}, retries, and publishes all other messages",
+                      relay.owner, relay.left_out));
     }
   }
-  if (!text.empty() || status.relayed())
-    return text;
+  if (parts.size() > before || status.relayed())
+    return;
   if (status.relays.empty()) {
-    return "; NO PROCESS PUBLISHES: set outbox.relay = \"on\" for a `run`, or start `relay`; where "
-           "one runs all the same, its log says what it lacks";
+    parts.emplace_back(
+        "no process publishes: set outbox.relay = \"on\" for a `run`, or start `relay`; if such a "
+        "process runs, its log contains the cause");
+    return;
   }
-  return fmt::format(
-      "; NO LANE IS HELD, although {} {} there to publish: {} log says why",
+  parts.push_back(fmt::format(
+      "no process holds a shard, although {} can publish: see {} log",
       fmt::join(status.relays | std::views::transform(&ledger::RelayStatus::owner), ", "),
-      status.relays.size() == 1 ? "is" : "are", status.relays.size() == 1 ? "its" : "their");
+      status.relays.size() == 1 ? "its" : "their"));
 }
 
 }  // namespace
@@ -49,7 +53,7 @@ std::string outbox_age(const std::optional<ledger::Instant>& since, ledger::Inst
 }
 
 std::string outbox_count(std::int64_t waiting, bool more) {
-  return fmt::format("{}{}", more ? "more than " : "", waiting);
+  return (more ? "more than " : "") + grouped(waiting);
 }
 
 Json outbox_json(const ledger::OutboxStatus& status) {
@@ -83,19 +87,25 @@ Json outbox_json(const ledger::OutboxStatus& status) {
   return json;
 }
 
-std::string outbox_text(const ledger::OutboxStatus& status, const InvocationOptions& invocation) {
+std::string outbox_text(const ledger::OutboxStatus& status) {
+  std::vector<std::string> parts;
   const auto waiting = status.waiting();
-  auto text = fmt::format(
-      "{} messages wait, the oldest for {}{}; {} are set apart{}",
-      outbox_count(waiting, status.more()), outbox_age(status.oldest(), status.now),
-      status.late()
-          ? fmt::format(", LATE (outbox.alert_age = {})", config::format_duration(status.alert_age))
-          : "",
-      status.set_apart,
-      status.set_apart > 0 ? fmt::format(" (`{}`)", command_text(invocation, "outbox list")) : "");
+  if (waiting > 0) {
+    parts.push_back(fmt::format("{} {}, the oldest for {}{}", outbox_count(waiting, status.more()),
+                                waiting == 1 && !status.more() ? "message waits" : "messages wait",
+                                outbox_age(status.oldest(), status.now),
+                                status.late()
+                                    ? fmt::format(", late (outbox.alert_age = {})",
+                                                  config::format_duration(status.alert_age))
+                                    : ""));
+  } else {
+    parts.emplace_back("no message waits");
+  }
+  if (status.set_apart > 0)
+    parts.push_back(grouped(status.set_apart) + " failed");
   if (waiting > 0)
-    text += relays_text(status);
-  return text;
+    add_relays(parts, status);
+  return fmt::format("{}", fmt::join(parts, "; "));
 }
 
 }  // namespace pawl::cli

@@ -6,19 +6,17 @@
 
 #include "console/json.hpp"
 #include "outbox/store/view.hpp"
-#include "pawl/options.hpp"
 
 namespace pawl::cli {
 
 /// For machines: totals, and every lane.
 [[nodiscard]] Json outbox_json(const ledger::OutboxStatus& status);
 
-/// "12 messages wait, the oldest for 3.2 s; 1 is set apart (`COMMAND`)"; says also where one
-/// waits for too long, and where messages wait and no process publishes.
-[[nodiscard]] std::string outbox_text(const ledger::OutboxStatus& status,
-                                      const InvocationOptions& invocation);
+/// "12 messages wait, the oldest for 3.2 s; 1 failed"; reports also if a message waits for too
+/// long, and if messages wait and no process publishes.
+[[nodiscard]] std::string outbox_text(const ledger::OutboxStatus& status);
 
-/// "12", or "more than 100000".
+/// "12", or "more than 100,000".
 [[nodiscard]] std::string outbox_count(std::int64_t waiting, bool more);
 
 /// "3.2 s", or "-".

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <iostream>
@@ -12,9 +13,11 @@
 #include "console/bad_call.hpp"
 #include "console/config_arguments.hpp"
 #include "console/connections.hpp"
+#include "console/counted.hpp"
 #include "console/json.hpp"
 #include "console/printable.hpp"
 #include "console/table.hpp"
+#include "console/terminal.hpp"
 #include "ledger/known_consumers.hpp"
 #include "pawl/errors.hpp"
 #include "postgres/error.hpp"
@@ -58,15 +61,15 @@ int list(const Options& options, bool json) {
                {"PROCESSES", Align::kRight},
                {"LAST CHANGE"},
                {"DEAD LETTERS", Align::kRight},
-               {"SCOPES OF KEYS"}});
+               {"KEY SCOPES"}});
   for (const auto& consumer : consumers) {
     table.add(
         {consumer.cluster, consumer.group, std::to_string(consumer.partitions),
-         std::to_string(consumer.live.size()), consumer.updated.empty() ? "-" : consumer.updated,
-         std::to_string(consumer.letters),
+         std::to_string(consumer.live.size()),
+         consumer.updated.empty() ? "-" : date_time(consumer.updated), grouped(consumer.letters),
          consumer.scopes.empty() ? "-" : fmt::format("{}", fmt::join(consumer.scopes, ", "))});
   }
-  std::cout << table.text();
+  std::cout << table.text(terminal_of(STDOUT_FILENO).columns);
   return kDone;
 }
 
@@ -124,14 +127,17 @@ int forget(const Options& options, const ForgetArguments& arguments) {
               << '\n';
     return kDone;
   }
-  std::cout << fmt::format("{} is removed: {} stored offset{}, {} scope{}", name,
-                           forgotten.partitions, forgotten.partitions == 1 ? "" : "s",
-                           forgotten.scopes, forgotten.scopes == 1 ? "" : "s");
+  std::cout << fmt::format(
+      "{} is removed: {}, {}", name,
+      counted(forgotten.partitions, "stored offset", "stored offsets"),
+      counted(forgotten.scopes, "share in a key scope", "shares in key scopes"));
   if (arguments.letters) {
-    std::cout << fmt::format(", {} dead letters, {} skipped messages", forgotten.letters,
-                             forgotten.skipped);
+    std::cout << fmt::format(
+        ", {}, {}", counted(forgotten.letters, "dead letter", "dead letters"),
+        counted(forgotten.skipped, "record of a skipped message", "records of skipped messages"));
   } else if (consumer.letters > 0) {
-    std::cout << fmt::format("; {} unresolved dead letters are kept", consumer.letters);
+    std::cout << fmt::format("; {} kept", counted(consumer.letters, "unresolved dead letter is",
+                                                  "unresolved dead letters are"));
   }
   std::cout << ".\nIf it runs again, it halts until pawl offsets set sets its offsets.\n";
   return kDone;

@@ -36,7 +36,7 @@ def try_url(site, make, works, says=(), env=None, files=None):
         s.expect(done.code in (1, 2), f"run with {url!r}: code {done.code} after 10 s (does not end): {done.tail(2, 300)}")
         for t in says:
             s.expect(t in check.out, f"check says nothing of {t!r}: {check.tail(3, 400)}")
-        s.note(f"{url!r}: check {check.code}, run {done.code}: " + " | ".join(x[:260] for x in check.out.splitlines() if "ok " not in x and "note" not in x)[:500])
+        s.note(f"{url!r}: check {check.code}, run {done.code}: " + " | ".join(x[:260] for x in check.out.splitlines() if "ok " not in x and " info " not in x)[:500])
     return s
 
 
@@ -63,7 +63,7 @@ def bootstrap_forms(site):
         check = s.cmd("check", timeout=40)
         done = s.drain(timeout=15)
         applied = s.rows("SELECT count(*) FROM out")[0][0]
-        text = " | ".join(x[:230] for x in check.out.splitlines() if "ok " not in x and "note" not in x)[:400]
+        text = " | ".join(x[:230] for x in check.out.splitlines() if "ok " not in x and " info " not in x)[:400]
         s.note(f"{form!r}: check {check.code}, run {done.code}, applied {applied}: {text}")
         if works:
             s.same((check.code, done.code, applied), (0, 0, 1), f"{form!r}")

@@ -53,7 +53,7 @@ def sequences_behind(site):
     s.same(s.rows("SELECT count(*) FROM out"), [(4,)], "rows")
     s.same(s.rows("SELECT count(*) FROM pawl.dead_letters"), [(204,)], "letters")
     check = s.check()
-    s.note(f"sequences {names}; check {check.code}: " + " | ".join(x[:200] for x in check.out.splitlines() if "WRONG" in x)[:400])
+    s.note(f"sequences {names}; check {check.code}: " + " | ".join(x[:200] for x in check.out.splitlines() if " FAIL " in x)[:400])
     if s.problems:
         s.note(done.tail(5, 450))
 
@@ -134,7 +134,7 @@ def init_on_odd_messages(site):
         c = s.pawl("check", "--config", out, "--set", f"postgres.url={s.url}", timeout=40)
         bad = [x for x in c.out.splitlines() if "not TOML" in x or re.search(r"column \d+: ", x) or "unknown" in x]
         s.expect(not bad, f"{name}: init {r.code} wrote what check cannot read: {bad[:3]}")
-        s.note(f"{name}: init {r.code}, check {c.code}: " + " | ".join(x[:160] for x in c.out.splitlines() if "WRONG" in x)[:330])
+        s.note(f"{name}: init {r.code}, check {c.code}: " + " | ".join(x[:160] for x in c.out.splitlines() if " FAIL " in x)[:330])
 
 
 @case("operations", "operators resume a halted partition, or send SIGHUP, after an ALTER TABLE that made a statement stale", "42804 until the process ends; the halt says 'it is tried again by itself'", "resume or the retry itself makes a new session")
@@ -239,7 +239,7 @@ def init_member_names(site):
         want = sorted(str(v) for v in doc.values())
         got = sorted(str(v) for v in rows[0].values()) if rows else None
         names_left = all(("left" in text and str(k) in text) or str(v) in (got or []) for k, v in doc.items())
-        s.expect(got == want or names_left, f"{json.dumps(doc)}: check {check.code}, run {done.code}, row {rows}; " + " | ".join(x[-160:] for x in check.out.splitlines() if "WRONG" in x)[:300] + " " + str(re.search(r"VALUES.*", text).group(0) if "VALUES" in text else "")[:200])
+        s.expect(got == want or names_left, f"{json.dumps(doc)}: check {check.code}, run {done.code}, row {rows}; " + " | ".join(x[-160:] for x in check.out.splitlines() if " FAIL " in x)[:300] + " " + str(re.search(r"VALUES.*", text).group(0) if "VALUES" in text else "")[:200])
 
 
 @case("operations", "configuration dumped and used again (config show > new.toml)", "SQL with quotes of all kinds, backslashes, line breaks, ${ escapes, unicode", "config show prints TOML that means the same")

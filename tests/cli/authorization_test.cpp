@@ -72,10 +72,10 @@ TEST_CASE("a topic that is not authorised at the start holds up no other, and is
   const auto check = site.run({"check"});
   INFO(check.out);
   CHECK(check.code == 1);
-  CHECK_THAT(check.out, ContainsSubstring("WRONG   Kafka refuses topic other: ") &&
+  CHECK_THAT(check.out, ContainsSubstring("Kafka           FAIL  Kafka refuses topic other: ") &&
                             ContainsSubstring("authorization") &&
-                            ContainsSubstring("topic " + site.topic + ", 1 partition") &&
-                            ContainsSubstring("1 thing is wrong"));
+                            ContainsSubstring("1 topic, 1 partition: " + site.topic) &&
+                            ContainsSubstring("\n1 check failed.\n"));
 
   Alerts alerts(site.url);
   const auto child = site.start();

@@ -8,14 +8,18 @@
 #include "prelude.hpp"
 #include "site.hpp"
 
-TEST_CASE("check finds everything in place and changes nothing") {
+TEST_CASE("check reports that the program is ready to run, and changes nothing") {
   Site site(2);
   const auto outcome = site.run({"check"});
   INFO(outcome.out << outcome.err);
   CHECK(outcome.code == 0);
-  CHECK_THAT(outcome.out, ContainsSubstring("Everything is in place") &&
-                              ContainsSubstring("topic " + site.topic + ", 2 partitions") &&
-                              ContainsSubstring("ok      handler[0].sql[1]"));
+  CHECK_THAT(
+      outcome.out,
+      StartsWith("Configuration   ok    ") && EndsWith("\n\nReady to run.\n") &&
+          ContainsSubstring("\nKafka           ok    1 topic, 2 partitions: " + site.topic) &&
+          ContainsSubstring("\nHandlers        ok    2 statements prepared: "
+                            "handler[0].sql[0], handler[0].sql[1]\n") &&
+          ContainsSubstring(", privileges complete\n") && !ContainsSubstring("FAIL"));
   CHECK(site.sql("SELECT count(*) FROM pawl.consumers") == "0");
   const auto json = site.run({"check", "--json"});
   CHECK(json.code == 0);
@@ -34,7 +38,7 @@ TEST_CASE("check holds the connections of a process against what PostgreSQL allo
   INFO(enough.out << enough.err);
   CHECK(enough.code == 0);
   CHECK_THAT(enough.out,
-             ContainsSubstring("note    each process has up to 33 connections to "
+             ContainsSubstring("info  each process has up to 33 connections to "
                                "PostgreSQL: 8 for workers (consumer.workers), up to 16 for "));
   limit("20");
   const auto at_most = site.run({"check"});
@@ -45,10 +49,10 @@ TEST_CASE("check holds the connections of a process against what PostgreSQL allo
   const auto few = site.run({"check"});
   CHECK(few.code == 1);
   CHECK_THAT(few.out, ContainsSubstring("The database (CONNECTION LIMIT) allows 11: raise") &&
-                          ContainsSubstring("1 thing is wrong"));
+                          ContainsSubstring("\n1 check failed.\n"));
 }
 
-TEST_CASE("check says everything that is wrong at once") {
+TEST_CASE("check reports all failures at once, and again at its end") {
   Site site;
   site.sql("DROP TABLE ledger");
   site.sql("ALTER TABLE accounts DROP COLUMN entries");
@@ -76,8 +80,10 @@ TEST_CASE("check says everything that is wrong at once") {
              ContainsSubstring("handler[0].sql[0]: relation \"ledger\" does not exist"));
   CHECK_THAT(outcome.out, ContainsSubstring("handler[0].sql[1]: column \"entries\""));
   CHECK_THAT(outcome.out, ContainsSubstring("app.no_such_function"));
-  CHECK_THAT(outcome.out, ContainsSubstring("topic no-such-topic does not exist"));
-  CHECK_THAT(outcome.out, ContainsSubstring("4 things are wrong"));
+  CHECK_THAT(
+      outcome.out,
+      ContainsSubstring("Kafka           FAIL  topic no-such-topic does not exist; create it"));
+  CHECK_THAT(outcome.out, ContainsSubstring("\n4 checks failed.\n"));
 }
 
 TEST_CASE("check names each sequence that is behind its table, with what sets it") {
@@ -96,7 +102,7 @@ TEST_CASE("check names each sequence that is behind its table, with what sets it
   auto outcome = site.run({"check"});
   INFO(outcome.out);
   CHECK(outcome.code == 1);
-  CHECK_THAT(outcome.out, ContainsSubstring("2 things are wrong"));
+  CHECK_THAT(outcome.out, ContainsSubstring("\n2 checks failed.\n"));
   for (const auto& repair : repairs) {
     CHECK_THAT(outcome.out, ContainsSubstring(repair + "\n"));
     site.sql(repair);
@@ -117,7 +123,7 @@ TEST_CASE("check finds idempotency keys whose scope is lost") {
   INFO(outcome.out);
   CHECK(outcome.code == 1);
   CHECK_THAT(outcome.out, ContainsSubstring("does not have (scope_id " + scope + "): ") &&
-                              ContainsSubstring("1 thing is wrong"));
+                              ContainsSubstring("\n1 check failed.\n"));
 }
 
 TEST_CASE("check notes a statement_timeout that ends pawl's own statements through a pooler") {
@@ -131,7 +137,7 @@ TEST_CASE("check notes a statement_timeout that ends pawl's own statements throu
   const auto low = site.run({"check"});
   INFO(low.out);
   CHECK(low.code == 0);
-  CHECK_THAT(low.out, ContainsSubstring("note    statement_timeout is 14000 ms for the role") &&
+  CHECK_THAT(low.out, ContainsSubstring("WARN  statement_timeout is 14000 ms for the role") &&
                           ContainsSubstring("15000 ms at least"));
   set("15s");
   CHECK_THAT(site.run({"check"}).out, !ContainsSubstring("statement_timeout"));
@@ -148,14 +154,14 @@ TEST_CASE("check says of a response what it must be") {
   };
   const auto [handler, code, says] = GENERATE(
       Case{"response = \"SELECT balance FROM accounts WHERE id = {/account}\"", 0,
-           "ok      handler[0].response\n"},
+           ", handler[0].response\n"},
       Case{"response = \"SELECT id, balance FROM accounts\"", 1,
            "handler[0].response: it returns 2 columns; a response is one column"},
       Case{"response = \"SELECT missing FROM accounts\"", 1,
            "handler[0].response: column \"missing\" does not exist"},
       Case{"batch = true\nresponse = \"SELECT n, v FROM unnest({/account}::text[]) WITH ORDINALITY"
            " AS m (v, n)\"",
-           0, "ok      handler[0].response (for batches)\n"},
+           0, "handler[0].response (for batches)"},
       Case{"batch = true\nresponse = \"SELECT {/account}::text[]\"", 1,
            "handler[0].response (for batches): it returns 1 columns; the responses of a batch are "
            "two columns"});
@@ -192,8 +198,9 @@ TEST_CASE("check says of topics that SQL publishes to whether Kafka has them") {
   const auto good = site.run({"check"});
   INFO(good.out);
   CHECK(good.code == 0);
-  CHECK_THAT(good.out, ContainsSubstring("topic " + there + ", to which ") &&
-                           ContainsSubstring("handler[0].sql[0] (pay) publishes"));
+  CHECK_THAT(good.out,
+             ContainsSubstring("Outbox          ok    1 topic to publish to: " + there + " (") &&
+                 ContainsSubstring("handler[0].sql[0] (pay))"));
 
   site.handler =
       "sql = [\"SELECT pawl.publish('no-such-topic', {/account}, {value})\", \"SELECT "
@@ -203,12 +210,12 @@ TEST_CASE("check says of topics that SQL publishes to whether Kafka has them") {
   CHECK(bad.code == 1);
   CHECK_THAT(bad.out,
              ContainsSubstring("handler[0].sql[0] publishes to topic no-such-topic, and its "
-                               "messages would be set apart: topic no-such-topic does not "
+                               "messages would fail: topic no-such-topic does not "
                                "exist in Kafka; create it: kafka-topics.sh "
                                "--bootstrap-server " +
                                site.bootstrap + " --create --topic no-such-topic") &&
-                 ContainsSubstring("handler[0].sql[1]: pawl.publish refuses \"no topic\"") &&
-                 ContainsSubstring("2 things are wrong"));
+                 ContainsSubstring("handler[0].sql[1]: pawl.publish rejects \"no topic\"") &&
+                 ContainsSubstring("\n2 checks failed.\n"));
 }
 
 TEST_CASE("check refuses a JSON field that is bound to bytea, and says what to write") {
@@ -225,7 +232,7 @@ TEST_CASE("check refuses a JSON field that is bound to bytea, and says what to w
   const auto outcome = site.run({"check"});
   INFO(outcome.out);
   CHECK(outcome.code == 1);
-  CHECK_THAT(outcome.out, ContainsSubstring("2 things are wrong"));
+  CHECK_THAT(outcome.out, ContainsSubstring("\n2 checks failed.\n"));
   CHECK_THAT(
       outcome.out,
       ContainsSubstring(
@@ -234,9 +241,8 @@ TEST_CASE("check refuses a JSON field that is bound to bytea, and says what to w
           ContainsSubstring("convert_to({/data}::text, 'UTF8'), decode({/data}::text, 'base64') or "
                             "decode({/data}::text, 'hex')") &&
           ContainsSubstring("handler[0].sql[2]: {header:data|/data} is text"));
-  CHECK_THAT(outcome.out, ContainsSubstring("ok      handler[0].sql[0]") &&
-                              ContainsSubstring("ok      handler[0].sql[3]") &&
-                              ContainsSubstring("ok      handler[0].sql[4]"));
+  CHECK_THAT(outcome.out, ContainsSubstring("3 statements prepared: handler[0].sql[0], "
+                                            "handler[0].sql[3], handler[0].sql[4]\n"));
 }
 
 TEST_CASE("check finds rights that are missing, of pawl's tables and of the handlers'") {
@@ -252,13 +258,13 @@ TEST_CASE("check finds rights that are missing, of pawl's tables and of the hand
   CHECK(outcome.code == 1);
   CHECK_THAT(outcome.out, ContainsSubstring("INSERT on pawl.consumer_topics, pawl.consumers, ") &&
                               ContainsSubstring("DELETE on pawl.dead_letters, ") &&
-                              ContainsSubstring(". This gives them: pawl migrate grants ") &&
+                              ContainsSubstring(". This grants them: pawl migrate grants ") &&
                               ContainsSubstring("--role " + role + " | psql -h "));
   // One finding for all of them, and the handler's.
-  CHECK_THAT(outcome.out, ContainsSubstring("2 things are wrong"));
+  CHECK_THAT(outcome.out, ContainsSubstring("\n2 checks failed.\n"));
   CHECK_THAT(outcome.out,
              ContainsSubstring("handler[0].sql[0]: permission denied for table ledger"));
-  CHECK_THAT(outcome.out, ContainsSubstring("ok      handler[0].sql[1]"));
+  CHECK_THAT(outcome.out, ContainsSubstring("1 statement prepared: handler[0].sql[1]\n"));
 }
 
 TEST_CASE("check names each right that migrate grants gives a consumer, but for those of pages") {
@@ -314,7 +320,7 @@ TEST_CASE(
   INFO(outcome.out);
   CHECK(outcome.code == 1);
   CHECK_THAT(outcome.out, ContainsSubstring("permission denied for function apply") &&
-                              ContainsSubstring("1 thing is wrong"));
+                              ContainsSubstring("\n1 check failed.\n"));
 }
 
 TEST_CASE("check names the migration command when the schema is missing, and still asks Kafka") {

@@ -69,7 +69,7 @@ TEST_CASE("what a process needs at times only is told from what it always needs"
     }
     return found;
   };
-  CHECK(at_times() == std::vector<std::string>{"the outbox and its lanes"});
+  CHECK(at_times() == std::vector<std::string>{"the outbox and its shards"});
   options.outbox.relay = pawl::RelayOutbox::kOn;
   CHECK(at_times().empty());
   options.handlers[0].concurrency = 4;

@@ -35,8 +35,8 @@ TEST_CASE("a consumer that is forgotten holds back no keys of a scope that it sh
     const auto outcome = site.run({"consumers", "remove", backfill, "--because", "it is done"});
     INFO(outcome.out << outcome.err);
     CHECK(outcome.code == 0);
-    CHECK_THAT(outcome.out, ContainsSubstring("is removed: 1 stored offset, 1 scope") &&
-                                ContainsSubstring("1 unresolved dead letters are kept"));
+    CHECK_THAT(outcome.out, ContainsSubstring("1 stored offset, 1 share in a key scope") &&
+                                ContainsSubstring("1 unresolved dead letter is kept"));
     CHECK(site.stored(0) == before);
     CHECK(site.sql("SELECT count(*) FROM pawl.scope_sources") == "1");
     CHECK(site.sql("SELECT count(*) FROM pawl.dead_letters") == "1");

@@ -6,7 +6,7 @@
 #include "prelude.hpp"
 
 // A number that was read and printed again may be another one.
-TEST_CASE("dlq show prints a value as it came") {
+TEST_CASE("dlq show prints the numbers of a value as they came") {
   Failing site("dead-letter");
   const std::string value =
       R"({"account": "stranger", "amount": 1.10, "n": 123456789012345678901234567890, "account": "b"})";
@@ -21,7 +21,9 @@ TEST_CASE("dlq show prints a value as it came") {
   site.drain();
   const auto ids = site.ids();
   const auto first = ids.substr(0, ids.find(' '));
-  CHECK_THAT(site.run({"dlq", "show", first}).out, ContainsSubstring("  " + value + "\n"));
+  CHECK_THAT(site.run({"dlq", "show", first}).out,
+             ContainsSubstring("\"amount\": 1.10,\n") &&
+                 ContainsSubstring("\"n\": 123456789012345678901234567890,\n"));
   const auto json = nlohmann::json::parse(site.run({"dlq", "show", first, "--json"}).out);
   CHECK(json["value"] == value);
   const auto binary =
@@ -47,7 +49,8 @@ TEST_CASE("what a message carries cannot steer the terminal that shows its dead 
   const auto show = site.run({"dlq", "show", site.ids()});
   INFO(show.out);
   CHECK_THAT(show.out, !ContainsSubstring("\033") && !ContainsSubstring("\u009b") &&
-                           ContainsSubstring("no JSON \\x1b]0;title\\x07,\nanother line\n"));
+                           ContainsSubstring("no JSON \\x1b]0;title\\x07,\n" +
+                                             std::string(20, ' ') + "another line\n"));
   // Machines get what it is.
   const auto json = nlohmann::json::parse(site.run({"dlq", "show", site.ids(), "--json"}).out);
   CHECK(json["key"] == key);
@@ -165,9 +168,10 @@ TEST_CASE("messages parked behind a dead letter that was discarded are said to w
   CHECK(left_parked_keys() == 1);
   const auto status = site.run({"status"}).out;
   INFO(status);
-  CHECK_THAT(status, ContainsSubstring("Parked messages of 1 record key, of which no dead letter "
-                                       "is left, wait for: ") &&
-                         !ContainsSubstring("wait behind a dead letter"));
+  CHECK_THAT(status, ContainsSubstring("Parked messages of 1 record key have no dead letter any "
+                                       "more and wait for a replay.") &&
+                         ContainsSubstring(" --all --reason parked\n") &&
+                         !ContainsSubstring("wait for a dead letter"));
   const auto list = site.run({"dlq", "list"}).out;
   INFO(list);
   CHECK_THAT(list, ContainsSubstring("waits for a replay") &&

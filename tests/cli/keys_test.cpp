@@ -38,7 +38,8 @@ TEST_CASE("keys show tells of a key at which a partition halts") {
   const auto shown = site.run({"keys", "show", "bad"});
   INFO(shown.out << shown.err);
   CHECK(shown.code == 1);
-  CHECK_THAT(shown.out, ContainsSubstring(site.topic + " [0] halts at offset 1"));
+  CHECK_THAT(shown.out, ContainsSubstring(
+                            site.topic + "[0]@1 has this key, and its partition is halted there."));
   const auto json = nlohmann::json::parse(site.run({"keys", "show", "bad", "--json"}).out);
   REQUIRE(json.at("halts").size() == 1);
   CHECK(json.at("halts")[0].at("offset") == 1);
@@ -92,8 +93,8 @@ TEST_CASE("keys show says that a key is not there, and whether it may have been 
   REQUIRE(site.run({"run", "--drain"}).code == 0);
   const auto never = site.run({"keys", "show", "nobody"});
   CHECK(never.code == 1);
-  CHECK_THAT(never.out,
-             ContainsSubstring("not there") && ContainsSubstring("no key was ever removed"));
+  CHECK_THAT(never.out, ContainsSubstring("not stored") &&
+                            ContainsSubstring("retention has not removed any key"));
   site.sql("UPDATE pawl.idempotency_scopes SET pruned_to = '2026-01-31T00:00:00Z'");
   const auto perhaps = site.run({"keys", "show", "nobody"});
   CHECK(perhaps.code == 1);
@@ -116,7 +117,7 @@ TEST_CASE("keys show says where else in the database a key was applied, and how 
   CHECK(text.code == 1);
   CHECK_THAT(text.out,
              ContainsSubstring("default/" + other.group + " has applied no message with this") &&
-                 ContainsSubstring("Elsewhere in this database it was applied") &&
+                 ContainsSubstring("In other scopes of this database it was applied") &&
                  ContainsSubstring("--scope " + scope) &&
                  ContainsSubstring("configuration of default/" + first));
   CHECK(other.run({"keys", "show", "first", "--scope", scope}).code == 0);
@@ -128,12 +129,12 @@ TEST_CASE("keys show says where else in the database a key was applied, and how 
   CHECK(json.at("other_scopes")[0].at("consumer") == "default/" + first);
 
   // What was asked for and found is all there is to say; and so is what is nowhere.
-  CHECK(other.run({"keys", "show", "second"}).out.find("Elsewhere") == std::string::npos);
-  CHECK(other.run({"keys", "show", "nobody"}).out.find("Elsewhere") == std::string::npos);
+  CHECK(other.run({"keys", "show", "second"}).out.find("In other scopes") == std::string::npos);
+  CHECK(other.run({"keys", "show", "nobody"}).out.find("In other scopes") == std::string::npos);
   const auto narrow = other.run({"keys", "show", "second", "--scope", scope});
   CHECK(narrow.code == 1);
-  CHECK_THAT(narrow.out,
-             ContainsSubstring("was applied in scope " + scope) && ContainsSubstring("Elsewhere"));
+  CHECK_THAT(narrow.out, ContainsSubstring("was applied in scope " + scope) &&
+                             ContainsSubstring("In other scopes"));
 }
 
 TEST_CASE("keys show finds a key in the form in which it is stored") {
@@ -194,7 +195,7 @@ TEST_CASE("check and run warn of a key that looks like the id of a thing, and go
   const auto check = site.run({"check", "--set", "idempotency.key={key}"});
   INFO(check.out);
   CHECK(check.code == 0);
-  CHECK_THAT(check.out, ContainsSubstring("note    ") && ContainsSubstring("{key}"));
+  CHECK_THAT(check.out, ContainsSubstring("Handlers        WARN  ") && ContainsSubstring("{key}"));
   const auto run = site.run({"run", "--drain", "--set", "idempotency.key={key}"});
   CHECK(run.code == 0);
   CHECK_THAT(run.err + run.out, ContainsSubstring("looks like the id of a thing"));

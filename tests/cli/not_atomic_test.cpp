@@ -156,7 +156,7 @@ TEST_CASE("dblink_exec is refused unless it is accepted, and dblink is a warning
   const auto read = site.run({"check"});
   INFO(read.out << read.err);
   CHECK(read.code == 0);
-  CHECK_THAT(read.out, ContainsSubstring("note    ") &&
+  CHECK_THAT(read.out, ContainsSubstring("Handlers        WARN  ") &&
                            ContainsSubstring("calls dblink, which may write on another server"));
 }
 

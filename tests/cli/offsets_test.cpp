@@ -27,7 +27,7 @@ TEST_CASE("offsets show prints stored, end, lag and state, as a table and as JSO
   const auto table = site.run({"offsets", "show"});
   INFO(table.out << table.err);
   CHECK(table.code == 0);
-  CHECK_THAT(table.out, ContainsSubstring("TOPIC") && ContainsSubstring("LAG") &&
+  CHECK_THAT(table.out, ContainsSubstring("TOPIC") && ContainsSubstring("OFFSET  END  LAG") &&
                             ContainsSubstring(site.topic) && ContainsSubstring("unowned"));
 
   const auto json = nlohmann::json::parse(site.run({"offsets", "show", "--json"}).out);
@@ -78,16 +78,15 @@ TEST_CASE("offsets show and status say the same of a partition, in the same word
       std::istringstream lines(screen);
       for (std::string line; std::getline(lines, line);) {
         std::istringstream cells(line);
-        std::string topic, partition, state, stored, end, lag;
-        if (cells >> topic >> partition >> state >> stored >> end >> lag && topic == site.topic &&
-            partition.front() != '[')
-          rows.push_back(fmt::format("{} {} {} {} {}", partition, state, stored, end, lag));
+        std::string topic, partition, state, offset, end, lag;
+        if (cells >> topic >> partition >> state >> offset >> end >> lag && topic == site.topic)
+          rows.push_back(fmt::format("{} {} {} {} {}", partition, state, offset, end, lag));
       }
       return rows;
     };
     const auto rows = columns(site.run({"offsets", "show"}).out);
     CHECK(rows.size() == 3);
-    CHECK(rows == columns(site.run({"status"}).out));
+    CHECK(rows == columns(site.run({"status", "--partitions"}).out));
   }
 }
 
@@ -97,7 +96,8 @@ TEST_CASE("offsets show tells why a partition is halted, and its owner while one
   const auto child = site.start({"--set", "failures.max_attempts=1"});
   site.wait_for_sql("SELECT state FROM pawl.processed_kafka_offsets", "halted");
   const auto table = site.run({"offsets", "show"});
-  CHECK_THAT(table.out, ContainsSubstring("halted") && ContainsSubstring("offset 0"));
+  CHECK_THAT(table.out, ContainsSubstring("halted") &&
+                            ContainsSubstring("\n" + site.topic + "[0]@0 is halted since "));
   const auto json = nlohmann::json::parse(site.run({"offsets", "show", "--json"}).out);
   CHECK(json.at("partitions")[0].at("owner").get<std::string>().find(
             std::to_string(child->pid())) != std::string::npos);
@@ -115,7 +115,7 @@ TEST_CASE("offsets show works while Kafka is down, with the ends unknown") {
   CHECK(json.at("partitions")[0].at("offset") == 3);
   CHECK(json.at("partitions")[0].at("end").is_null());
   CHECK_FALSE(json.at("kafka_problem").is_null());
-  CHECK_THAT(outcome.err, ContainsSubstring("Kafka does not answer"));
+  CHECK_THAT(outcome.err, ContainsSubstring("Kafka is unreachable"));
 }
 
 TEST_CASE(
@@ -128,7 +128,7 @@ TEST_CASE(
       {"offsets", "set", "--topic", site.topic, "--partition", "0", "--to", "4", "--dry-run"});
   INFO(dry.out << dry.err);
   CHECK(dry.code == 0);
-  CHECK_THAT(dry.out, ContainsSubstring("6 offsets are delivered again") &&
+  CHECK_THAT(dry.out, ContainsSubstring("6 offsets delivered again") &&
                           ContainsSubstring("Nothing was changed"));
   CHECK(site.stored(0) == 9);
 
@@ -170,8 +170,7 @@ TEST_CASE("offsets set past a message that halts ends the halt, and says that it
   const auto set =
       site.run({"offsets", "set", "--topic", site.topic, "--partition", "0", "--to", "1"});
   CHECK(set.code == 0);
-  CHECK_THAT(set.out,
-             ContainsSubstring("1 offsets are SKIPPED") && ContainsSubstring("the halt ends"));
+  CHECK_THAT(set.out, ContainsSubstring("1 offset SKIPPED") && ContainsSubstring("the halt ends"));
   site.wait_for_stored(0, 1);
   CHECK(site.sql("SELECT count(*) FROM ledger") == "1");
   CHECK(site.sql("SELECT state FROM pawl.processed_kafka_offsets") == "running");
@@ -227,7 +226,7 @@ TEST_CASE("before the first run, offsets set stores first contact for all partit
       site.run({"offsets", "set", "--topic", site.topic, "--partition", "1", "--to", "7"});
   INFO(set.out << set.err);
   CHECK(set.code == 0);
-  CHECK_THAT(set.out, ContainsSubstring("first assignment: kafka.start determines it"));
+  CHECK_THAT(set.out, ContainsSubstring("first assignment, by kafka.start"));
   CHECK(site.stored(0) == -1);
   CHECK(site.stored(1) == 6);
   CHECK(site.stored(2) == -1);

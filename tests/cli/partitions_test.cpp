@@ -31,7 +31,7 @@ TEST_CASE("a paused partition stops while others go on, stays paused over a rest
 
   const auto resume = site.run({"partitions", "resume", "--topic", site.topic, "--partition", "0"});
   CHECK(resume.code == 0);
-  CHECK_THAT(resume.out, ContainsSubstring("was paused and is running"));
+  CHECK_THAT(resume.out, ContainsSubstring("was paused and is running now"));
   site.wait_for_stored(0, 2);
   CHECK(site.sql("SELECT string_agg(action, ',' ORDER BY history_id) FROM pawl.offset_history"
                  " WHERE action IN ('pause', 'resume')") == "pause,resume");
@@ -96,9 +96,9 @@ TEST_CASE("resume --all goes on behind a partition that has changed meanwhile, a
       "1");
   recovering.commit();
   CHECK(resume.wait(kDeadline).code == 1);
-  CHECK_THAT(resume.output(), ContainsSubstring(" [0]: it is not halted any more") &&
-                                  ContainsSubstring(" [1] was halted and is running") &&
-                                  ContainsSubstring(" [2] was halted and is running"));
+  CHECK_THAT(resume.output(), ContainsSubstring("[0]: it is not halted any more") &&
+                                  ContainsSubstring("[1] was halted and is running now") &&
+                                  ContainsSubstring("[2] was halted and is running now"));
   CHECK(site.sql("SELECT count(*) FROM pawl.processed_kafka_offsets WHERE state = 'running'") ==
         "3");
 }
@@ -139,7 +139,7 @@ TEST_CASE("resume lets the running process try a halted message again, once its 
   site.sql("ALTER TABLE ledger DROP CONSTRAINT known");
   const auto resume = site.run({"partitions", "resume", "--topic", site.topic, "--partition", "0"});
   CHECK(resume.code == 0);
-  CHECK_THAT(resume.out, ContainsSubstring("was halted and is running"));
+  CHECK_THAT(resume.out, ContainsSubstring("was halted and is running now"));
   site.wait_for_stored(0, 0);
   CHECK(site.sql("SELECT count(*) FROM ledger") == "1");
   CHECK(site.sql("SELECT count(*) FROM pawl.skipped_messages") == "0");

@@ -94,4 +94,5 @@ TEST_CASE("a command that is to be pasted quotes what a shell would take apart")
   CHECK(command_text(other, "check") == "'my program' check");
   CHECK(pawl::partition_words({"orders", 3}) == "--topic orders --partition 3");
   CHECK(pawl::partition_words({"a b", 3}) == "--topic 'a b' --partition 3");
+  CHECK(pawl::short_partition_words({"a b", 3}) == "-t 'a b' -p 3");
 }

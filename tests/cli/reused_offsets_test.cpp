@@ -52,7 +52,7 @@ TEST_CASE("a dead letter of a topic made anew stands beside the one of its offse
   CHECK_THAT(site.run({"offsets", "set", "--topic", site.topic, "--partition", "0", "--to", "0",
                        "--dry-run"})
                  .out,
-             ContainsSubstring("0 offsets of the new topic are delivered, 0 are SKIPPED"));
+             ContainsSubstring("0 offsets of the new topic delivered, 0 SKIPPED"));
   site.pay_stranger("new", "2");
   site.set_offset("0");
   site.drain();
@@ -100,10 +100,10 @@ TEST_CASE("what a topic made anew repeats is counted as delivered, and as duplic
         .run({"offsets", "set", "--topic", site.topic, "--partition", "0", "--to", to, "--dry-run"})
         .out;
   };
-  CHECK_THAT(dry("0"), ContainsSubstring("3 offsets of the new topic are delivered, 0 are SKIP") &&
-                           ContainsSubstring("Messages whose key is stored are duplicates") &&
+  CHECK_THAT(dry("0"), ContainsSubstring("3 offsets of the new topic delivered, 0 SKIPPED") &&
+                           ContainsSubstring("messages whose key is stored are duplicates") &&
                            !ContainsSubstring("again") && !ContainsSubstring("Keys from before"));
-  CHECK_THAT(dry("2"), ContainsSubstring("1 offsets of the new topic are delivered, 2 are SKIP"));
+  CHECK_THAT(dry("2"), ContainsSubstring("1 offset of the new topic delivered, 2 SKIPPED"));
 
   site.set_offset("0");
   site.drain();

@@ -162,7 +162,7 @@ TEST_CASE("init reaches a broker that demands TLS and a password, and writes wha
                                   !ContainsSubstring("kafka-secret"));
   const auto check = site.run_bare({"check", "--config", file}, environment);
   INFO(check.out << check.err);
-  CHECK_THAT(check.out, ContainsSubstring("ok      Kafka"));
+  CHECK_THAT(check.out, ContainsSubstring("Kafka           ok    cluster "));
 }
 
 TEST_CASE("SCRAM over TLS, with the rights of the document and no others") {

@@ -66,27 +66,27 @@ TEST_CASE("tail tells each thing that differs between two looks at a partition")
          is.rate = 5.4;
          is.end = 25;
        },
-       {"advanced: offset 10 to 19: 10 messages, 5/s, lag 5"}},
+       {"advanced: 10 messages  5/s  lag 5"}},
       {"an advance of which little is known, with duplicates",
        [](auto&, auto& is) {
          is.row->stored = ledger::Position::behind(11);
          is.row->applied = 11;
          is.row->duplicates = 1;
        },
-       {"advanced: offset 10 to 11: 2 messages, lag unknown, 1 of them duplicates"}},
+       {"advanced: 2 messages  1 duplicate  lag ?"}},
       {"an advance over markers of transactions",
        [](auto&, auto& is) {
          is.row->stored = ledger::Position::behind(19);
          is.row->applied = 16;
        },
-       {"advanced: offset 10 to 19: 6 messages (4 offsets without one), lag unknown"}},
+       {"advanced: 6 messages  4 offsets without a message  lag ?"}},
       {"the first message",
        [](auto& was, auto& is) {
          was = owned(0, -1);
          is = owned(0, 0);
          is.end = 1;
        },
-       {"advanced: up to offset 0: 1 message, lag 0"}},
+       {"advanced: 1 message  lag 0"}},
       {"a position that was set by hand",
        [](auto&, auto& is) {
          is.row->stored = ledger::Position::behind(50);
@@ -102,7 +102,7 @@ TEST_CASE("tail tells each thing that differs between two looks at a partition")
        {"unowned: released by host:1:ab"}},
       {"an owner that is gone",
        [](auto&, auto& is) { is.row->session_gone = true; },
-       {"unowned: its owner host:1:ab is gone"}},
+       {"unowned: owner host:1:ab has no session any more"}},
       {"a first owner",
        [](auto& was, auto&) { was.row->released = true; },
        {"acquired: acquired by host:1:ab"}},
@@ -111,14 +111,14 @@ TEST_CASE("tail tells each thing that differs between two looks at a partition")
          is.row->state = PartitionState::kHalted;
          is.row->reason = "it broke";
        },
-       {"halted: HALTED: it broke"}},
+       {"halted: halted: it broke"}},
       {"a halt for another reason",
        [](auto& was, auto& is) {
          was.row->state = is.row->state = PartitionState::kHalted;
          was.row->reason = "it broke";
          is.row->reason = "it broke again";
        },
-       {"halted: HALTED: it broke again"}},
+       {"halted: halted: it broke again"}},
       {"a halt that goes on",
        [](auto& was, auto& is) {
          was.row->state = is.row->state = PartitionState::kHalted;
@@ -127,16 +127,16 @@ TEST_CASE("tail tells each thing that differs between two looks at a partition")
        {}},
       {"the end of a halt",
        [](auto& was, auto&) { was.row->state = PartitionState::kHalted; },
-       {"resumed: goes on: the halt is over"}},
+       {"resumed: resumed: the halt is over"}},
       {"attempts",
        [](auto&, auto& is) {
          is.row->attempts = 1;
          is.row->attempts_offset = 10;
        },
-       {"retrying: offset 10 is tried again: 1 failed attempt"}},
+       {"retrying: retrying  1 failed attempt"}},
       {"attempts of a message beside others",
        [](auto&, auto& is) { is.row->ahead = {0, -1, 2, 3, "", 12}; },
-       {"retrying: offset 12 is tried again: 3 failed attempts"}},
+       {"retrying: retrying  3 failed attempts"}},
       {"attempts that go on as they were",
        [](auto& was, auto& is) {
          was.row->attempts = is.row->attempts = 1;
@@ -145,11 +145,12 @@ TEST_CASE("tail tells each thing that differs between two looks at a partition")
        {}},
       {"probation",
        [](auto&, auto& is) { is.row->suspect = {10, 2, true}; },
-       {"probation: offset 10 is on probation: it runs alone, 2 processes have ended at that"}},
+       {"probation: on probation: processed alone; 2 processes have exited since"}},
       {"a partition without a row", [](auto&, auto& is) { is.row.reset(); }, {}},
       {"a partition that is new",
        [](auto& was, auto&) { was.row.reset(); },
-       {"met: begins at offset 10", "acquired: acquired by host:1:ab"}},
+       {"first_assigned: first assignment, starts at offset 10",
+        "acquired: acquired by host:1:ab"}},
   };
   for (const auto& row : rows) {
     CAPTURE(row.what);
@@ -173,21 +174,18 @@ TEST_CASE(
   auto scheduled = letter;
   scheduled.what = "scheduled";
   CHECK(told(before, look({owned(0, 9)}, {scheduled})) ==
-        std::vector<std::string>{
-            "scheduled: offset 5 is scheduled for a retry, as letter 105 (error, pay): no such "
-            "account"});
+        std::vector<std::string>{"scheduled: retry scheduled  #105  pay  no such account"});
   CHECK(told(before, look({owned(0, 9)}, {letter, event(Kind::kDeadLetter, "parked", 6),
                                           event(Kind::kSkipped, "skipped", 7), set,
                                           event(Kind::kChange, "halt", 9)})) ==
-        std::vector<std::string>{
-            "dead-letter: offset 5 is dead letter 105 (error, pay): no such account",
-            "parked: offset 6 is parked, as letter 106", "skipped: offset 7 is skipped: because",
-            "changed: offsets set by somebody, stored offset 9 to 3: because"});
+        std::vector<std::string>{"dead_letter: dead letter  #105  pay  no such account",
+                                 "parked: parked  #106", "skipped: skipped: because",
+                                 "changed: offsets set by somebody, offset 10 to 4: because"});
   std::vector<RecentEvent> many;
   for (int offset = 0; offset < 21; ++offset)
     many.push_back(event(Kind::kSkipped, "skipped", offset));
   CHECK(told(before, look({owned(0, 9)}, many)) ==
-        std::vector<std::string>{"skipped: 21 messages skipped, offsets 0 to 20"});
+        std::vector<std::string>{"skipped: 21 messages skipped"});
   // Who resumes tells it.
   auto halted = owned(0, 9);
   halted.row->state = PartitionState::kHalted;
@@ -202,17 +200,20 @@ TEST_CASE("tail tells once that a server does not answer, and what has happened 
   const auto before = look({owned(0, 9)});
   auto away = look({});
   away.status.postgres_problem = "refused";
-  CHECK(told(before, away) == std::vector<std::string>{"postgres-lost: PostgreSQL does not answer: "
-                                                       "refused; goes on when it does"});
+  CHECK(told(before, away) ==
+        std::vector<std::string>{"database_unreachable: cannot be used: refused. Retrying"});
+  away.status.postgres_answers = false;
+  CHECK(told(before, away) ==
+        std::vector<std::string>{"database_unreachable: unreachable: refused. Retrying"});
   const auto waiting = remembered(before, away);
   CHECK(told(waiting, away).empty());
   auto back = look({owned(0, 12)});
   CHECK(told(remembered(waiting, away), back) ==
-        std::vector<std::string>{"postgres-back: PostgreSQL answers again",
-                                 "advanced: offset 10 to 12: 3 messages, lag unknown"});
+        std::vector<std::string>{"database_reachable: reachable again",
+                                 "advanced: 3 messages  lag ?"});
   back.status.kafka_problem = "refused";
-  CHECK(told(before, back).front().starts_with("kafka-lost: "));
-  CHECK(told(back, look({owned(0, 12)})).front().starts_with("kafka-back: "));
+  CHECK(told(before, back).front().starts_with("kafka_unreachable: "));
+  CHECK(told(back, look({owned(0, 12)})).front().starts_with("kafka_reachable: "));
 }
 
 TEST_CASE(
@@ -222,13 +223,60 @@ TEST_CASE(
   halted.row->reason = "a\x1b[31m";
   const auto lines = difference(look({owned(3, 9)}), look({halted}));
   REQUIRE(lines.size() == 1);
-  CHECK(line_text(lines[0]) == "2027-01-15T08:00:00Z payments [3] HALTED: a\\x1b[31m");
+  CHECK(line_text(lines[0]) ==
+        "2027-01-15T08:00:00Z  payments[3]               halted: a\\x1b[31m");
   const auto json = nlohmann::json::parse(line_json(lines[0]));
   CHECK(json.at("time") == "2027-01-15T08:00:00Z");
   CHECK(json.at("event") == "halted");
   CHECK(json.at("topic") == "payments");
   CHECK(json.at("partition") == 3);
   CHECK(json.at("reason") == "a\x1b[31m");
+}
+
+TEST_CASE("the subject of a line of tail has the offsets that it is about") {
+  const auto subject_of = [](const TailLook& before, const TailLook& next) {
+    const auto lines = difference(before, next);
+    REQUIRE(lines.size() == 1);
+    return lines[0].subject;
+  };
+  const auto before = look({owned(0, 9)});
+  CHECK(subject_of(before, look({owned(0, 10)})) == "payments[0]@10");
+  CHECK(subject_of(before, look({owned(0, 12)})) == "payments[0]@10-12");
+  using Kind = RecentEvent::Kind;
+  CHECK(subject_of(before, look({owned(0, 9)}, {event(Kind::kDeadLetter, "dead", 5)})) ==
+        "payments[0]@5");
+  CHECK(subject_of(before, look({owned(0, 9)}, {event(Kind::kChange, "pause", 5)})) ==
+        "payments[0]");
+  auto halted = owned(0, 9);
+  halted.row->state = PartitionState::kHalted;
+  halted.row->halt_offset = 10;
+  CHECK(subject_of(before, look({halted})) == "payments[0]@10");
+  auto away = look({});
+  away.status.kafka_problem = "refused";
+  CHECK(subject_of(look({}), away) == "Kafka");
+}
+
+TEST_CASE("what the database dates before the sample comes before what the sample shows") {
+  auto letter = event(RecentEvent::Kind::kDeadLetter, "dead", 5);
+  letter.at = "2027-01-15T07:59:59Z";
+  const auto lines = difference(look({owned(0, 9)}), look({owned(0, 12)}, {letter}));
+  REQUIRE(lines.size() == 2);
+  CHECK(lines[0].event == "dead_letter");
+  CHECK(lines[1].event == "advanced");
+}
+
+TEST_CASE("a line of tail in a terminal has the time of day, a symbol, and wraps below itself") {
+  const Terminal terminal{70, 24, true, true};
+  auto letter = event(RecentEvent::Kind::kDeadLetter, "dead", 5);
+  letter.reason = "error";
+  letter.handler = "pay";
+  letter.error = "handler[0].sql[0] (pay): no account of this number is known";
+  const auto lines = difference(look({owned(0, 9)}), look({owned(0, 12)}, {letter}));
+  REQUIRE(lines.size() == 2);
+  CHECK(line_text(lines[0], terminal) == "08:00:00  payments[0]@10-12         ✔ 3 messages  lag ?");
+  CHECK(line_text(lines[1], terminal) ==
+        "08:00:00  payments[0]@5             \033[31m✖ dead letter  #105  pay  sql[0]:\n" +
+            std::string(36, ' ') + "no account of this number is known\033[0m");
 }
 
 TEST_CASE("tail keeps to the topic and the partition that are asked for") {

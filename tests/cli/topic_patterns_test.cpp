@@ -126,7 +126,7 @@ TEST_CASE("what comes after a pattern was met begins at its start, whatever kafk
   site.send(absent, "absent", 20);
   const auto check = site.run({"check"});
   INFO(check.out << check.err);
-  CHECK_THAT(check.out, ContainsSubstring(absent + " [0] would begin at 0: the log's start"));
+  CHECK_THAT(check.out, ContainsSubstring(absent + "[0] starts at offset 0: the log's start"));
   const auto again = site.run({"run", "--drain"});
   INFO(again.err);
   CHECK(again.code == 0);
@@ -148,7 +148,7 @@ TEST_CASE("a pattern that means nothing yet waits for its first topic; a drain h
   const auto status = site.run({"status", "--exit-code"});
   INFO(status.out << status.err);
   CHECK(status.code == 0);
-  CHECK_THAT(status.out, ContainsSubstring("there is no topic for its patterns yet"));
+  CHECK_THAT(status.out, ContainsSubstring("no topic matches its patterns yet"));
   const auto first = site.create("x-first");
   site.send(first, "first");
   site.wait_for("first", "named 3");
@@ -198,7 +198,7 @@ TEST_CASE("of a pattern's topics one may go, and one that comes back is told to 
   site.wait_for("stays on", "pattern 3");
   const auto gone = site.run({"status", "--exit-code"});
   INFO(gone.out << gone.err);
-  CHECK_THAT(gone.out, ContainsSubstring("Topic " + goes + " does not exist in Kafka any more"));
+  CHECK_THAT(gone.out, ContainsSubstring("Topic " + goes + " no longer exists in Kafka."));
   site.create("goes");
   site.send(goes, "came back");
   site.wait_for_sql("SELECT state FROM pawl.processed_kafka_offsets WHERE topic = '" + goes + "'",
@@ -227,7 +227,7 @@ TEST_CASE("every command works with patterns") {
   const auto check = site.run({"check"});
   INFO(check.out << check.err);
   CHECK(check.code == 0);
-  CHECK_THAT(check.out, ContainsSubstring("^" + site.prefix + " means 1 topic now"));
+  CHECK_THAT(check.out, ContainsSubstring("^" + site.prefix + " matches 1 topic now"));
   const auto tried = site.run({"try", "--topic", topic, "--partition", "0", "--offset", "0"});
   INFO(tried.out << tried.err);
   CHECK(tried.code == 0);

@@ -15,7 +15,7 @@ TEST_CASE("try shows what a message would do, and rolls it back") {
                  ContainsSubstring("$1 = text, 3 bytes: e-1") &&
                  ContainsSubstring("rows      public.accounts: 0 inserted, 1 updated, 0 deleted") &&
                  ContainsSubstring("rows      public.ledger: 1 inserted, 0 updated, 0 deleted") &&
-                 ContainsSubstring("rolled back: nothing of it is stored"));
+                 EndsWith("\nRESULT    success; rolled back, so nothing is stored\n"));
   CHECK(site.sql("SELECT count(*) FROM ledger") == "0");
   CHECK(site.sql("SELECT count(*) FROM pawl.idempotency_keys") == "0");
   const auto json_of = [&site](int code) {
@@ -35,10 +35,21 @@ TEST_CASE("try shows what a message would do, and rolls it back") {
   CHECK(json.at("error").is_null());
   CHECK(json.at("processed_before").is_null());
 
-  // Once it is processed, it says so.
+  // Once it is processed, another attempt is no failure.
   CHECK(site.run({"run", "--drain"}).code == 0);
   const auto again = site.run({"try", "--topic", site.topic, "--partition", "0", "--offset", "0"});
-  CHECK_THAT(again.out, ContainsSubstring("PROCESSED BEFORE, at " + site.topic + " [0] offset 0"));
+  CHECK(again.code == 0);
+  CHECK_THAT(again.out,
+             ContainsSubstring("\nRESULT    duplicate: already applied at " + site.topic +
+                               "[0]@0; `pawl run` would not apply it again.") &&
+                 !ContainsSubstring("INSERT"));
+  const auto forced =
+      site.run({"try", "--topic", site.topic, "--partition", "0", "--offset", "0", "--force"});
+  CHECK(forced.code == 1);
+  CHECK_THAT(forced.out, ContainsSubstring("\nbefore    duplicate: already applied at ") &&
+                             ContainsSubstring("INSERT INTO ledger") &&
+                             ContainsSubstring("\nRESULT    failed: ") &&
+                             ContainsSubstring("23505"));
   CHECK(site.sql("SELECT count(*) FROM ledger") == "1");
 }
 
@@ -91,8 +102,10 @@ TEST_CASE("try commits nothing that would be applied again") {
   const auto conflicts = at("2", "{header:event-id}");
   INFO(conflicts.out << conflicts.err);
   CHECK(conflicts.code == 1);
-  CHECK_THAT(conflicts.out, ContainsSubstring("PROCESSED BEFORE") &&
-                                ContainsSubstring("with ANOTHER payload: `run` takes it for a"));
+  CHECK_THAT(conflicts.out,
+             ContainsSubstring("\nbefore    conflict: its key was applied with another "
+                               "payload at " +
+                               site.topic + "[0]@0"));
   CHECK(site.sql("SELECT count(*) FROM ledger") == "1");
 }
 
@@ -108,7 +121,7 @@ TEST_CASE("try takes a message from a file, and commits it where it is told to")
   write("many");
   const auto failed = site.run({"try", "--message", file.string()});
   CHECK(failed.code == 1);
-  CHECK_THAT(failed.out, ContainsSubstring("FAILED    ") && ContainsSubstring("22P02"));
+  CHECK_THAT(failed.out, ContainsSubstring("\nRESULT    failed: ") && ContainsSubstring("22P02"));
 
   write("5");
   const auto early =
@@ -130,7 +143,7 @@ TEST_CASE("try takes a message from a file, and commits it where it is told to")
   CHECK(site.stored(0) == -1);
   CHECK(site.run({"audit"}).code == 0);
   CHECK_THAT(site.run({"try", "--message", file.string(), "--commit", "--because", "it waits"}).out,
-             ContainsSubstring("a duplicate: nothing was done"));
+             ContainsSubstring("\nRESULT    duplicate: nothing was done\n"));
   CHECK(site.sql("SELECT string_agg(concat_ws(' ', topic = '" + site.topic +
                  "', partition, from_offset, to_offset, reason, actor = session_user), '|') FROM "
                  "pawl.offset_history WHERE action = 'try'") == "t 0 0 0 it waits t");
@@ -237,5 +250,6 @@ TEST_CASE("try shows an HTTP handler's request, without secrets, and sends nothi
   }
   const auto lacking = message(R"({"amount": 7})");
   CHECK(lacking.code == 1);
-  CHECK_THAT(lacking.out, ContainsSubstring("FAILED    ") && ContainsSubstring("/account"));
+  CHECK_THAT(lacking.out,
+             ContainsSubstring("\nRESULT    failed: ") && ContainsSubstring("/account"));
 }

@@ -31,3 +31,22 @@ TEST_CASE("machines get bytes as text or base64, with a mark where they are cut"
   CHECK(readable("\xff\xff", 1) == Json{{"base64", "/w=="}, {"cut", true}});
   CHECK(readable("\u00fc", 2) == "\u00fc");
 }
+
+TEST_CASE("JSON for people has a line per member, and keeps its numbers and strings") {
+  CHECK(indented_json(R"({"a":1.10, "b" : [1,{}, []],"c":{"d":"e, {f: \"g\\"},"h":[]})") ==
+        "{\n"
+        "  \"a\": 1.10,\n"
+        "  \"b\": [\n"
+        "    1,\n"
+        "    {},\n"
+        "    []\n"
+        "  ],\n"
+        "  \"c\": {\n"
+        "    \"d\": \"e, {f: \\\"g\\\\\"\n"
+        "  },\n"
+        "  \"h\": []\n"
+        "}");
+  CHECK(indented_json("123456789012345678901234567890") == "123456789012345678901234567890");
+  const auto deep = std::string(33, '[') + "1" + std::string(33, ']');
+  CHECK(indented_json(deep) == deep);
+}

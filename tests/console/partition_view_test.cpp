@@ -123,3 +123,26 @@ TEST_CASE(
   CHECK(counts.halted == 0);
   CHECK(counts.on_probation == 2);
 }
+
+TEST_CASE("names of partitions and messages are short, and partitions of a topic are ranges") {
+  CHECK(name_of({"orders", 3}) == "orders[3]");
+  CHECK(name_of({"orders", 3}, 341) == "orders[3]@341");
+  CHECK(names_of({}) == "");
+  CHECK(names_of({{"orders", 3}}) == "orders[3]");
+  CHECK(names_of({{"orders", 5}, {"orders", 1}, {"orders", 0}, {"orders", 2}, {"a", 7}}) ==
+        "a[7], orders[0-2,5]");
+}
+
+TEST_CASE("an offset is that of the next message, and no owner is none") {
+  auto row = running();
+  CHECK(offset_text(row) == "42");
+  CHECK(lag_of(&row, 50) == 8);
+  CHECK(owner_text(row) == "host-1");
+  row.session_gone = true;
+  CHECK(owner_text(row) == "-");
+  row.stored = ledger::Position();
+  CHECK(offset_text(row) == "0");
+  CHECK(short_owner("host:1021:397e8ab5") == "host:1021");
+  CHECK(short_owner("host:1021") == "host:1021");
+  CHECK(short_owner("") == "");
+}

@@ -125,7 +125,7 @@ def give_reason(browser, reason):
 
 def read_only(browser):
     browser.get(BASE + "/")
-    expect(browser, "orders [0]")
+    expect(browser, "orders[0]")
     check("the halt's reason", "ledger_account" in text(browser))
     check("without Kafka a lag is unknown", "unknown" in text(browser))
     for waits in ("https://api.example has been unreachable since 2027-01-15T08:00:00Z: Connection refused. 12 messages wait",
@@ -160,19 +160,19 @@ def actions(browser):
 
     # By keyboard alone: to the halt's button, a reason, done.
     by_keyboard(browser, "Resume…")
-    expect(browser, "Resume orders [0]?")
+    expect(browser, "Resume orders[0]?")
     picture(browser, "confirm")
     give_reason(browser, "the account is there")
-    expect(browser, "orders [0] was halted and is running now")
+    expect(browser, "orders[0] was halted and is running now")
     check("resumed", sql("SELECT state FROM pawl.processed_kafka_offsets WHERE partition = 0") == "running")
     check("its history", sql("SELECT reason FROM pawl.offset_history WHERE action = 'resume'")
           == "by anna (dashboard): the account is there")
     picture(browser, "partition")
 
     click(browser, "Pause…")
-    expect(browser, "Pause orders [0]?")
+    expect(browser, "Pause orders[0]?")
     give_reason(browser, "maintenance")
-    expect(browser, "orders [0] was running and is paused now")
+    expect(browser, "orders[0] was running and is paused now")
     check("paused", sql("SELECT state FROM pawl.processed_kafka_offsets WHERE partition = 0") == "paused")
     check("its history", sql("SELECT reason FROM pawl.offset_history WHERE action = 'pause'")
           == "by anna (dashboard): maintenance")
@@ -181,7 +181,7 @@ def actions(browser):
     browser.get(BASE + "/partition?topic=orders&partition=1&do=resume")
     sql("UPDATE pawl.processed_kafka_offsets SET state = 'running' WHERE partition = 1")
     give_reason(browser, "it is back")
-    expect(browser, "orders [1] is running meanwhile")
+    expect(browser, "orders[1] is running meanwhile")
     check("nothing was done", sql("SELECT count(*) FROM pawl.offset_history WHERE partition = 1") == "0")
     picture(browser, "conflict")
 
@@ -225,18 +225,18 @@ def actions(browser):
     # The refresh brings what has changed without a click.
     browser.get(BASE + "/")
     sql("UPDATE pawl.processed_kafka_offsets SET state = 'paused' WHERE partition = 2")
-    row(browser, "orders [2]", "paused")
+    row(browser, "orders[2]", "paused")
 
     # Also while somebody types, which is kept, and on the other pages.
     field = browser.find_element(By.NAME, "topic")
     field.send_keys("ord")
     sql("UPDATE pawl.processed_kafka_offsets SET state = 'paused' WHERE partition = 3")
-    row(browser, "orders [3]", "paused")
+    row(browser, "orders[3]", "paused")
     check("what was typed is there", field.get_attribute("value") == "ord")
     check("the focus is there", field == browser.switch_to.active_element)
     browser.execute_script("document.activeElement.blur()")
     sql("UPDATE pawl.processed_kafka_offsets SET state = 'paused' WHERE partition = 4")
-    row(browser, "orders [4]", "paused")
+    row(browser, "orders[4]", "paused")
     check("what was typed is there without the focus", field.get_attribute("value") == "ord")
     browser.get(BASE + "/history")
     sql("INSERT INTO pawl.offset_history (consumer_id, topic, partition, action, from_offset, to_offset, reason)"
@@ -283,7 +283,7 @@ def not_fresh():
     browser = begin()
     try:
         browser.get(BASE + "/")
-        expect(browser, "orders [0]")
+        expect(browser, "orders[0]")
         check("fresh", "Not fresh" not in text(browser))
         os.kill(SERVER, signal.SIGSTOP)
         try:
@@ -300,7 +300,7 @@ def not_fresh():
         expect(browser, "What stands in the database is not known here")
         sql("UPDATE pawl.processed_kafka_offsets SET state = 'running' WHERE partition = 0")
         browser.get(BASE + "/")
-        expect(browser, "orders [0]")
+        expect(browser, "orders[0]")
     finally:
         browser.quit()
 

@@ -372,9 +372,9 @@ TEST_CASE("keys are looked up only for who may act") {
   CHECK_THAT(keys_html(frame(false), keys),
              !ContainsSubstring("A-SCOPE") && !ContainsSubstring("id=77") &&
                  !ContainsSubstring("<form class=\"filter\"") && ContainsSubstring("sign in</a>"));
-  CHECK_THAT(keys_html(frame(true), keys),
-             ContainsSubstring("A-SCOPE") && ContainsSubstring("id=77") &&
-                 ContainsSubstring("HALTED-TOPIC [3]</a> offset 341"));
+  CHECK_THAT(keys_html(frame(true), keys), ContainsSubstring("A-SCOPE") &&
+                                               ContainsSubstring("id=77") &&
+                                               ContainsSubstring("HALTED-TOPIC[3]</a> offset 341"));
   for (const std::string name : {"record_key", "idempotency_key"}) {
     CAPTURE(name);
     std::string problem;

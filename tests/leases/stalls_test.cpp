@@ -243,7 +243,7 @@ TEST_CASE("an operator's replay keeps what its call brought when PostgreSQL rest
   CHECK(charging.leases() == 0);
 }
 
-TEST_CASE("status says how many calls are in hand, and of how many nobody knows what they did") {
+TEST_CASE("status shows how many calls are in flight, and how many have an unknown outcome") {
   PaymentApi api(true, [](const ApiCall&) { return ApiAnswer{.stall = true}; });
   ChargingWorld charging(1, api);
   auto& world = charging.world();
@@ -267,7 +267,7 @@ TEST_CASE("status says how many calls are in hand, and of how many nobody knows 
   const ShowOnFailure show("killed", *process);
   wait_for_calls(api, 3);
   CHECK_THAT(status("--json"), ContainsSubstring("\"in_flight\": 3"));
-  CHECK_THAT(status("--all"), ContainsSubstring("Calls: 3 in hand."));
+  CHECK_THAT(status("--all"), ContainsSubstring("\nCALLS           3 in flight\n"));
   process->kill(SIGKILL);
   process->wait(20s);
   world.execute("UPDATE pawl.leases SET lease_until = clock_timestamp() WHERE key <> 'event-0'");
@@ -275,10 +275,11 @@ TEST_CASE("status says how many calls are in hand, and of how many nobody knows 
       "SELECT pawl.resolve_lease(scope_id, key, true, 'ok') FROM pawl.leases"
       " WHERE key = 'event-1'");
   const auto text = status("--all");
-  CHECK_THAT(text, ContainsSubstring("1 WITHOUT OWNER") &&
+  CHECK_THAT(text, ContainsSubstring("1 unowned") &&
                        ContainsSubstring(fmt::format(
-                           "Calls: 1 in hand; 1 done and to be recorded; 1 unknown: nobody knows "
-                           "what they did.\npawl calls list --config {} --unknown\n",
+                           "\nCALLS           1 in flight, 1 done, not recorded yet, 1 with an "
+                           "unknown outcome\n                > pawl calls list --config {} "
+                           "--unknown\n",
                            config.string())));
   CHECK_THAT(status("--json"), ContainsSubstring("\"unknown\": 1"));
 }
@@ -302,7 +303,7 @@ TEST_CASE("a dead letter's call is shown with its letter, and losses are acknowl
     CHECK(child.wait(60s).code == code);
     return child.output();
   };
-  CHECK_THAT(leases({"list"}), ContainsSubstring("waiting, dead letter 1 "));
+  CHECK_THAT(leases({"list"}), ContainsSubstring("waiting, dead letter #1 "));
   CHECK_THAT(leases({"list", "--json"}), ContainsSubstring("\"dead_letter_id\": 1"));
   CHECK_THAT(leases({"resolve", "refused", "--done"}),
              ContainsSubstring("Its message is a dead letter: pawl dlq replay --config " +
@@ -321,11 +322,11 @@ TEST_CASE("a dead letter's call is shown with its letter, and losses are acknowl
   CHECK_THAT(leases({"acknowledge"}, 2), ContainsSubstring("or --all"));
   CHECK_THAT(leases({"acknowledge", "1", "9"}, 1),
              ContainsSubstring("acknowledged 1") &&
-                 ContainsSubstring("1 of them are none of this consumer's"));
+                 ContainsSubstring("1 of them do not exist for this consumer"));
   const auto left = leases({"list", "--lost"});
   CHECK_THAT(left, !ContainsSubstring("first") && ContainsSubstring("second"));
   CHECK_THAT(leases({"acknowledge", "--all"}), ContainsSubstring("acknowledged 1"));
-  CHECK_THAT(leases({"list", "--lost"}), ContainsSubstring("no call has lost its lease"));
+  CHECK_THAT(leases({"list", "--lost"}), ContainsSubstring("No call has lost its lease."));
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)

@@ -341,8 +341,7 @@ std::string partition_html(const Frame& frame, const PartitionPage& page) {
                   : "<p class=\"nothing\">It cannot be read: " + escape(page.history_problem) +
                         ". The role lacks SELECT on pawl.offset_history.</p>") +
              "</section>";
-  return in_frame(frame, fmt::format("{} [{}]", row.partition.topic, row.partition.partition),
-                  content);
+  return in_frame(frame, cli::name_of(row.partition), content);
 }
 
 }  // namespace pawl::dashboard

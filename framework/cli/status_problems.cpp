@@ -1,0 +1,362 @@
+// Which problems `status` shows, grouped by cause, and what to do about each.
+#include "cli/status_problems.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <set>
+#include <string_view>
+#include <tuple>
+
+#include "config/document.hpp"
+#include "config/invocation.hpp"
+#include "console/counted.hpp"
+#include "console/partition_view.hpp"
+#include "console/topics_seen.hpp"
+#include "engine/conditions.hpp"
+#include "engine/topic_directory.hpp"
+#include "ledger/instant.hpp"
+#include "ops/catching_up.hpp"
+
+namespace pawl::cli {
+namespace {
+
+using ledger::PartitionState;
+
+class Problems {
+ public:
+  explicit Problems(const Status& status)
+      : status_(status),
+        now_(ledger::to_string(ledger::Instant(std::chrono::milliseconds(status.now_ms)))) {
+    for (const auto& partition : status.partitions)
+      urgent_.push_back(&partition);
+    std::ranges::stable_sort(urgent_, [](const auto* one, const auto* other) {
+      return std::tuple(one->concern, one->lag().value_or(0)) >
+             std::tuple(other->concern, other->lag().value_or(0));
+    });
+  }
+
+  std::vector<Problem> all() {
+    add_servers();
+    add_topics();
+    add_stopped(PartitionState::kHalted);
+    add_conditions();
+    add_unowned();
+    add_unstored();
+    add_stalled();
+    add_retrying();
+    add_probation();
+    add_stopped(PartitionState::kPaused);
+    add_ahead();
+    add_differing();
+    return std::move(problems_);
+  }
+
+ private:
+  Problem& add(std::string heading, std::vector<std::string> title) {
+    return problems_.emplace_back(Problem{std::move(heading), std::move(title), {}, {}});
+  }
+
+  [[nodiscard]] std::string command(std::string_view words) const {
+    return command_text(status_.invocation, words);
+  }
+  [[nodiscard]] std::string command(std::string_view words, const TopicPartition& partition) const {
+    return fmt::format("{} {}", command(words), short_partition_words(partition));
+  }
+
+  [[nodiscard]] std::string since_text(const std::string& time) const {
+    return "since " + time_near(time, now_);
+  }
+
+  void add_servers() {
+    if (!status_.postgres_problem.empty()) {
+      std::string_view problem = status_.postgres_problem;
+      if (const auto known = fmt::format("cannot connect to {}: ", status_.database);
+          problem.starts_with(known))
+        problem.remove_prefix(known.size());
+      auto& shown = add("POSTGRESQL", {status_.database});
+      shown.texts = {std::string(problem),
+                     "This is the result of this command's own connection. Sessions that processes "
+                     "have open may continue: see /ready and the log of each process."};
+    }
+    if (!status_.kafka_problem.empty()) {
+      auto& shown = add("KAFKA", {status_.bootstrap_servers});
+      shown.texts = {status_.kafka_problem, "END and LAG are unknown."};
+    }
+  }
+
+  void add_topics() {
+    for (const auto& topic : status_.missing_topics)
+      add("TOPICS", {topic}).texts = {missing_topic_text(topic)};
+    for (const auto& [topic, why] : status_.refused_topics)
+      add("TOPICS", {topic}).texts = {engine::topic_refused_text(topic, why) + "."};
+    for (const auto& [topic, why] : status_.ambiguous_topics)
+      add("TOPICS", {topic}).texts = {why + "."};
+    for (const auto& topic : status_.gone_topics)
+      add("TOPICS", {topic}).texts = {gone_topic_text(topic)};
+  }
+
+  /// Halted or paused partitions with one cause.
+  struct Stopped {
+    HaltView view;
+    std::string kind;
+    std::vector<const StatusPartition*> partitions;
+  };
+
+  void add_stopped(PartitionState state) {
+    std::vector<Stopped> groups;
+    for (const auto* partition : urgent_) {
+      if (!partition->row || partition->row->state != state)
+        continue;
+      auto view = halt_view(status_, *partition->row);
+      const auto& kind = partition->row->halt_kind;
+      const auto known = std::ranges::find_if(groups, [&](const Stopped& group) {
+        return group.kind == kind && group.view.handler == view.handler &&
+               group.view.cause == view.cause;
+      });
+      if (known != groups.end()) {
+        known->partitions.push_back(partition);
+      } else {
+        groups.push_back({std::move(view), kind, {partition}});
+      }
+    }
+    for (auto& group : groups)
+      add_stopped(state, group);
+  }
+
+  void add_stopped(PartitionState state, Stopped& group) {
+    const bool halted = state == PartitionState::kHalted;
+    const auto& first = *group.partitions.front()->row;
+    std::vector<TopicPartition> names;
+    auto since = first.state_since;
+    std::optional<std::int64_t> lag = 0;
+    for (const auto* partition : group.partitions) {
+      names.push_back(partition->partition);
+      since = std::min(since, partition->row->state_since);
+      const auto own = partition->lag();
+      lag = lag && own ? std::optional(*lag + *own) : std::nullopt;
+    }
+    const bool alone = names.size() == 1;
+    auto& shown = add(halted ? "HALTED" : "PAUSED",
+                      {alone && first.halt_offset ? name_of(names.front(), *first.halt_offset)
+                                                  : names_of(names)});
+    if (!group.view.handler.empty())
+      shown.title.push_back(group.view.handler);
+    shown.title.push_back(since_text(since));
+    shown.title.push_back(fmt::format("lag {}", lag ? grouped(*lag) : "?"));
+    if (halted && group.kind != ledger::halt_kind::kMessage && !group.kind.empty()) {
+      auto kind = group.kind;
+      std::ranges::replace(kind, '-', ' ');
+      shown.title.push_back(kind);
+    }
+    shown.texts = {group.view.cause.empty() ? "No reason was given." : group.view.cause};
+    shown.steps = std::move(group.view.steps);
+    if (!alone && !shown.steps.empty()) {
+      shown.texts.push_back(fmt::format(
+          "The commands are for {}; each of the others needs the same.", name_of(names.front())));
+    }
+  }
+
+  void add_conditions() {
+    for (const auto& [condition, owners] : ledger::shared_conditions(status_.conditions)) {
+      auto& shown =
+          add(condition.kind == Condition::Kind::kPartitionBlocked ? "BLOCKED" : "UNREACHABLE",
+              {condition.what});
+      shown.texts = {fmt::format("{} {}.", condition.what, engine::text_of(condition)),
+                     fmt::format("Reported by {}.", fmt::join(owners, ", "))};
+    }
+  }
+
+  /// Partitions that a process has owned before. A process without a session was killed, or
+  /// reconnects: its last report is not enough to rely on it.
+  void add_unowned() {
+    std::vector<TopicPartition> unowned;
+    std::set<std::string> last_owners;
+    for (const auto& partition : status_.partitions) {
+      if (!partition.row || partition.row->owned())
+        continue;
+      unowned.push_back(partition.partition);
+      if (partition.row->session_gone)
+        last_owners.insert(partition.row->owner);
+    }
+    if (unowned.empty())
+      return;
+    std::vector<std::string> running;
+    std::vector<std::string> silent;
+    for (const auto& process : status_.processes)
+      (last_owners.contains(process) ? silent : running).push_back(process);
+    const auto count = std::ssize(unowned);
+    auto& shown = add("UNOWNED", {counted(count, "partition", "partitions"), names_of(unowned)});
+    shown.texts = {fmt::format("No message is processed there until a process takes {}.",
+                               count == 1 ? "the partition" : "the partitions")};
+    if (!last_owners.empty())
+      shown.texts.push_back(fmt::format("Last owner: {}.", fmt::join(last_owners, ", ")));
+    if (!running.empty()) {
+      shown.texts.push_back(fmt::format(
+          "Running: {}. No action needed: Kafka assigns the partitions. After a process exits "
+          "without leaving the group, Kafka keeps its partitions for {}.",
+          fmt::join(running, ", "), status_.place_kept));
+      return;
+    }
+    if (!silent.empty()) {
+      shown.texts.push_back(fmt::format(
+          "{} reported within the last {} s, and has no session now: it was killed, or reconnects.",
+          fmt::join(silent, ", "), ledger::kLiveProcess.count()));
+    }
+    shown.steps = {{command("run"), silent.empty() ? "" : "if the process does not run any more"}};
+  }
+
+  void add_unstored() {
+    const auto whole = unstored_topics(status_);
+    std::map<std::string, UnstoredPartitions> unstored;
+    for (const auto& partition : status_.partitions) {
+      if (!partition.row && status_.postgres_problem.empty())
+        unstored[partition.partition.topic].partitions.push_back(partition.partition.partition);
+    }
+    for (auto& [topic, one] : unstored) {
+      one.topic = topic;
+      one.all = std::ranges::find(whole, topic) != whole.end();
+      auto& shown = add("NOT STARTED", {unstored_name(one)});
+      shown.texts = {unstored_text(one)};
+      shown.steps = {{command("check")}};
+    }
+  }
+
+  void add_stalled() {
+    for (const auto* partition : urgent_) {
+      if (partition->concern != Concern::kStalled)
+        continue;
+      const auto& row = *partition->row;
+      auto& shown = add("STALLED", {name_of(row.partition, row.stored.next()),
+                                    fmt::format("lag {}", known_text(partition->lag()))});
+      shown.texts = {
+          fmt::format("No message was processed for {}, although messages wait. See the "
+                      "log of {}.",
+                      ops::span_text(row.since_update_ms / 1000), row.owner)};
+    }
+  }
+
+  void add_retrying() {
+    for (const auto* partition : urgent_) {
+      if (!partition->row || !partition->row->any_retrying())
+        continue;
+      const auto& row = *partition->row;
+      const auto offset = row.retried_offset().value_or(-1);
+      const auto attempts = row.failed_attempts();
+      auto& shown = add("RETRYING", {name_of(row.partition, offset),
+                                     counted(attempts, "failed attempt", "failed attempts"),
+                                     fmt::format("lag {}", known_text(partition->lag()))});
+      auto peek = command("partitions peek", row.partition);
+      if (row.retrying()) {
+        shown.texts.emplace_back("Later messages of the partition wait.");
+      } else {
+        shown.texts.emplace_back("Messages that need not wait for this one continue.");
+        if (row.ahead.trying > 1) {
+          shown.texts.back() +=
+              fmt::format(" {} retried as well.",
+                          counted(row.ahead.trying - 1, "other message is", "other messages are"));
+        }
+        peek += fmt::format(" --offset {}", offset);
+      }
+      shown.texts.push_back(fmt::format(
+          "The log of {} contains the cause and the attempts that are left.", row.owner));
+      shown.steps = {{std::move(peek)}};
+    }
+  }
+
+  void add_probation() {
+    for (const auto* partition : urgent_) {
+      if (!partition->row || !partition->row->on_probation() || partition->row->any_retrying())
+        continue;
+      const auto& row = *partition->row;
+      const auto& suspect = *row.suspect;
+      // The partitions of one process take turns with it.
+      std::set<std::string> waiting;
+      for (const auto& other : status_.partitions) {
+        if (other.row && other.row->owned() && other.row->owner == row.owner &&
+            other.row->partition != row.partition)
+          waiting.insert(other.row->partition.topic);
+      }
+      auto& shown = add("ON PROBATION", {name_of(row.partition, suspect.offset),
+                                         fmt::format("lag {}", known_text(partition->lag()))});
+      shown.texts = {fmt::format(
+          "A process exited while it may have processed this message. {}; {} since while they "
+          "processed nothing else.",
+          suspect.runs ? "The message is processed alone now"
+                       : "The message will be processed alone",
+          counted(suspect.crashes, "process has exited", "processes have exited"))};
+      shown.texts.push_back(
+          waiting.empty()
+              ? std::string("Its process has no other partition that waits for it.")
+              : fmt::format("Meanwhile, the other partitions of its process {} wait (of {}). Then "
+                            "they continue for at least as long.",
+                            row.owner, fmt::join(waiting, ", ")));
+      shown.texts.emplace_back(suspect.crashes == 0
+                                   ? "No action needed."
+                                   : "Check the exit codes of those processes, and the kernel's "
+                                     "log for an OOM kill.");
+    }
+  }
+
+  /// The stored offset waits for one message, and messages after it are finished.
+  void add_ahead() {
+    for (const auto* partition : urgent_) {
+      if (!partition->row || partition->row->ahead.finished == 0)
+        continue;
+      const auto& row = *partition->row;
+      auto& shown = add("FINISHED OUT OF ORDER", {name_of(row.partition, row.stored.next())});
+      // The register does not contain when the message arrived: it delays the offset since another
+      // message could finish before it, and since it is the next one.
+      const auto since = row.ahead.since.empty()
+                             ? std::string()
+                             : age_text(status_, std::max(row.ahead.since, row.updated_at));
+      shown.texts = {fmt::format(
+          "This message delays the stored offset{}. {} after it {} finished, up to offset {}.",
+          since.empty() ? "" : " for " + since, counted(row.ahead.finished, "message", "messages"),
+          row.ahead.finished == 1 ? "is" : "are", row.ahead.up_to)};
+    }
+  }
+
+  void add_differing() {
+    for (const auto& topic : status_.differing) {
+      std::vector<std::string> groups;
+      for (const auto& owners : topic.owners)
+        groups.push_back(fmt::format("{}", fmt::join(owners, ", ")));
+      auto& shown = add("HANDLERS DIFFER", {topic.topic, topic.difference});
+      shown.texts = {
+          fmt::format("Processes handle this topic differently: {}.", fmt::join(groups, " | ")),
+          "This is normal during a deployment. Otherwise, give the processes the same "
+          "configuration and program."};
+    }
+  }
+
+  const Status& status_;
+  const std::string now_;  ///< RFC 3339
+  std::vector<const StatusPartition*> urgent_;
+  std::vector<Problem> problems_;
+};
+
+}  // namespace
+
+HaltView halt_view(const Status& status, const ledger::RegisterRow& row) {
+  HaltView view{{}, row.reason, {}};
+  if (row.state == PartitionState::kPaused) {
+    view.steps = {{fmt::format("{} {}", command_text(status.invocation, "partitions resume"),
+                               short_partition_words(row.partition))}};
+  }
+  return view;
+}
+
+std::string age_text(const Status& status, const std::string& time) {
+  const auto at = config::parse_time(time);
+  return at ? ops::span_text((status.now_ms - *at) / 1000) : "?";
+}
+
+std::vector<Problem> problems_of(const Status& status) {
+  return Problems(status).all();
+}
+
+}  // namespace pawl::cli
