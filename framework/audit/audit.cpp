@@ -97,16 +97,17 @@ void Audit::ask_kafka(std::vector<AuditedPartition>& partitions) {
     const auto found = described.find(row.partition.topic);
     if (found == described.end() || row.partition.partition >= found->second.partitions) {
       report(partition, audit_kind::kTopic, "Kafka has no such partition",
-             "if the topic was deleted on purpose, take it out of the configuration");
+             "if the topic was deleted on purpose, remove it from the configuration");
       return true;
     }
     if (!row.topic_id.empty() && !found->second.id.empty() && row.topic_id != found->second.id) {
-      report(partition, audit_kind::kTopic,
-             "the topic was deleted and created again: its offsets are not those of the register, "
-             "so its records were not looked at",
-             fmt::format("state where to go on: `{} --topic {} --all --to earliest`",
-                         command_text(options_.invocation, "offsets set"),
-                         shell_word(row.partition.topic)));
+      report(
+          partition, audit_kind::kTopic,
+          "the topic was deleted and created again: the stored offsets are not of this topic, so "
+          "its records were not read",
+          fmt::format("set where to continue: `{} --topic {} --all --to earliest`",
+                      command_text(options_.invocation, "offsets set"),
+                      shell_word(row.partition.topic)));
       return true;
     }
     topic_ids_[row.partition.topic] = found->second.id;
@@ -191,8 +192,8 @@ bool Audit::read_log(AuditedPartition& partition, AuditRecords& records, const P
     } catch (const kafka::KafkaError& error) {
       if (error.kind() == kafka::ErrorKind::kUnreadable) {
         report(partition, audit_kind::kUnreadable,
-               fmt::format("{}; the records from there on were not looked at", error.what()),
-               "the broker's log is damaged there: let a replica lead that has it whole");
+               fmt::format("{}; the records from there on were not read", error.what()),
+               "the broker's log is damaged there: make a replica with an intact log the leader");
         return false;
       }
       // Kafka's retention may remove records before they are read here.

@@ -46,22 +46,21 @@ void Audit::check_position(const AuditedPartition& partition) {
   const auto& row = partition.row;
   if (row.stored < row.base) {
     report(partition, audit_kind::kOffset,
-           fmt::format("the next offset, {}, lies before {}, from which the counters count",
-                       row.stored + 1, row.base + 1),
-           "it was moved by other means than `offsets set`, which states it properly: " +
-               set_command(row.partition));
+           fmt::format("the next offset {} is before {}, where the counters start", row.stored + 1,
+                       row.base + 1),
+           "it was moved by other means than `offsets set`. Set it: " + set_command(row.partition));
   }
   if (row.stored >= partition.log.end &&
       row.stored >= kafka_.high_watermark(row.partition, kTimeout)) {
     report(partition, audit_kind::kOffset,
-           fmt::format("the stored offset {} lies behind the end of Kafka's log, {}", row.stored,
+           fmt::format("the next offset {} is after the end of Kafka's log, {}", row.stored + 1,
                        partition.log.end),
-           "the log was truncated, or the offset was moved; find out which, then " +
+           "the log was truncated, or the offset was moved. Find out which, then " +
                set_command(row.partition));
   }
   if (row.stored + 1 >= partition.log.start)
     return;
-  // A running consumer may have gone on before the log was asked for its start.
+  // A running consumer may have continued before Kafka reported the log's start.
   const auto rows = view_.rows();
   const auto now = std::find_if(rows.begin(), rows.end(), [&](const auto& other) {
     return other.partition == row.partition;
@@ -70,10 +69,10 @@ void Audit::check_position(const AuditedPartition& partition) {
     return;
   report(
       partition, audit_kind::kOffset,
-      fmt::format("Kafka's log begins at {}: the records from {} on were removed before they were "
+      fmt::format("Kafka's log starts at {}: the records from {} on were removed before they were "
                   "processed",
                   partition.log.start, row.stored + 1),
-      "get them elsewhere if you can, then " + set_command(row.partition));
+      "get them from another source if you can, then " + set_command(row.partition));
 }
 
 /// A log that lost its end and has grown again is as long as before.
@@ -92,11 +91,11 @@ void Audit::check_leader_epochs(const std::vector<AuditedPartition>& partitions)
     if (found == refused.end())
       continue;
     report(partition, audit_kind::kOffset,
-           fmt::format("Kafka's log does not hold the record at the stored offset {} (leader epoch "
-                       "{}) any more: {}",
+           fmt::format("Kafka's log no longer contains the last processed record, {} (leader epoch "
+                       "{}): {}",
                        row.stored, *row.leader_epoch, found->second),
-           "the log was truncated, and other records stand there now; find out which were lost, "
-           "then " +
+           "the log was truncated, and has other records at these offsets now. Find out which were "
+           "lost, then " +
                set_command(row.partition));
   }
 }
@@ -109,28 +108,28 @@ void Audit::check_counters(const AuditedPartition& partition,
   };
   if (row.counted() > row.stored - row.base) {
     wrong(fmt::format(
-              "{} messages are counted from offset {} on, but there are only {} offsets up to "
-              "the stored one, {}",
+              "{} messages are counted from offset {} on, but there are only {} offsets before the "
+              "next one, {}",
               row.counted(), row.base + 1, std::max<std::int64_t>(0, row.stored - row.base),
-              row.stored),
+              row.stored + 1),
           "the offset was moved back by other means than `offsets set`, or a counter was changed");
   }
-  // Retention removes records of what is resolved, and tells only up to when.
+  // Retention removes records of resolved messages, and stores only until when.
   if (context_.pruned.records_to)
     return;
   if (row.dead + row.parked > recorded.letters) {
     wrong(fmt::format("{} messages were dead-lettered or parked from offset {} on, but only {} of "
                       "their rows are in pawl.dead_letters",
                       row.dead + row.parked, row.base + 1, recorded.letters),
-          "rows were removed: a full audit tells which messages; `offsets set` to one delivers it "
-          "again");
+          "rows were removed: an audit without --fast names the messages; `offsets set` to one "
+          "delivers it again");
   }
   if (row.skipped > recorded.skips) {
     wrong(
         fmt::format("{} messages were skipped from offset {} on, but only {} of their rows are in "
                     "pawl.skipped_messages",
                     row.skipped, row.base + 1, recorded.skips),
-        "rows were removed: a full audit tells which messages");
+        "rows were removed: an audit without --fast names the messages");
   }
 }
 
@@ -141,12 +140,13 @@ void Audit::check_records_counted(const AuditedPartition& partition) {
   const auto& tally = partition.tally;
   const auto holes = row.stored - row.base - tally.records;
   if (row.counted() < tally.records) {
-    report(partition, audit_kind::kCounters,
-           fmt::format("Kafka has {} messages from offset {} on and up to the stored one, {}, but "
-                       "only {} are counted as processed",
-                       tally.records, row.base + 1, row.stored, row.counted()),
-           "the offset was moved forward by other means than `offsets set`, or a counter was "
-           "changed");
+    report(
+        partition, audit_kind::kCounters,
+        fmt::format("Kafka has {} messages from offset {} on and before the next one, {}, but only "
+                    "{} are counted as processed",
+                    tally.records, row.base + 1, row.stored + 1, row.counted()),
+        "the offset was moved forward by other means than `offsets set`, or a counter was "
+        "changed");
     return;
   }
   // Anything found before would show here again.
@@ -183,14 +183,15 @@ void Audit::check_database(const AuditRequest& request, const ledger::AuditCheck
   const auto limit = [this] { return std::max<std::int64_t>(1, findings_.left()); };
   report(
       checks.beyond_offsets(limit()), audit_kind::kBeyond,
-      "lies behind the last offset that was ever stored",
+      "is after the last offset that was ever stored",
       "the stored offset was moved back by other means than `offsets set`, or the row was written "
       "by another program");
   report(checks.parked_without_head(limit()), audit_kind::kParked,
          "is parked, but its record key is not in pawl.parked_keys: later messages overtake it",
          "`dlq replay` it soon, or insert the record key's row again");
   report(checks.waiting_for_nothing(limit()), audit_kind::kParked,
-         "waits for its turn, and no other of its record key is before it: the key waits forever",
+         "waits for an earlier dead letter of its record key, and there is none: the key waits "
+         "forever",
          "`dlq replay` it");
 
   std::vector<ledger::OffsetRange> read;
@@ -210,7 +211,7 @@ void Audit::check_database(const AuditRequest& request, const ledger::AuditCheck
     }
   }
   report(replayed, audit_kind::kReplayed, "was replayed, but its idempotency key is not stored",
-         "look whether its effects are there; if its message came again it would be applied again");
+         "check whether its effects exist; if its message arrives again, it is applied again");
 }
 
 }  // namespace pawl::engine

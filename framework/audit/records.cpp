@@ -197,20 +197,21 @@ void AuditRecords::judge_elsewhere(const Pending& record, const ledger::BookKey&
   }
   const auto first =
       key.source.topic.empty()
-          ? std::string("at a place that pawl.consumer_topics does not name")
-          : fmt::format("at {} [{}] offset {}", key.source.topic, key.source.partition, key.offset);
+          ? std::string("at a topic that pawl.consumer_topics does not contain")
+          : fmt::format("at {}[{}]@{}", key.source.topic, key.source.partition, key.offset);
   if (later) {
-    report(audit_kind::kPosition, record,
-           fmt::format("its key is stored as first seen later, {}", first),
-           "the row of pawl.idempotency_keys was changed, or this message was applied later than "
-           "its order; look at its effects");
+    report(
+        audit_kind::kPosition, record,
+        fmt::format("its key is stored as first seen later, {}", first),
+        "the row of pawl.idempotency_keys was changed, or this message was applied out of order; "
+        "check its effects");
   } else {
     report(audit_kind::kConflict, record,
-           fmt::format("its key is stored with another payload, first seen {}, and nothing is "
-                       "recorded of this message",
+           fmt::format("its key is stored with another payload, first seen {}, and this message is "
+                       "not recorded",
                        first),
-           "look whether its effects are there; a key that names an entity instead of an event "
-           "loses messages (idempotency.key)");
+           "check whether its effects exist; a key that names an entity instead of an event loses "
+           "messages (idempotency.key)");
   }
 }
 
@@ -305,7 +306,7 @@ void AuditRecords::find_misplaced(const ledger::OffsetRange& window) {
                              "the key is stored as first seen here, but the record here has "
                              "another one, or none",
                              "the row of pawl.idempotency_keys was changed, or another program "
-                             "wrote it; the message that it stands for may be anywhere"});
+                             "wrote it; its message may be anywhere"});
     }
     if (page.size() < static_cast<std::size_t>(kPage))
       return;
@@ -322,9 +323,8 @@ void AuditRecords::report(const char* kind, const Pending& record, std::string t
 
 std::string AuditRecords::deliver_again(std::int64_t offset) const {
   return fmt::format(
-      "look whether its effects are there; if not, `{} {} --to {}` delivers it again, and what "
-      "follows "
-      "it as duplicates",
+      "check whether its effects exist; if not, `{} {} --to {}` delivers it again, and later "
+      "messages as duplicates",
       command_text(context_.options.invocation, "offsets set"), partition_words(range_.partition),
       offset);
 }

@@ -19,13 +19,14 @@ std::unique_ptr<postgres::Session> connect_bare(const Options& options) {
     return std::make_unique<postgres::Session>(settings);
   } catch (const postgres::Error& error) {
     const std::string why = error.what();
-    // What is known of the cause ends in an advice of its own, behind a semicolon.
-    throw NoConnection(
-        fmt::format("cannot connect to {}: {}{}", config::redact_url(options.postgres.url), why,
-                    why.find("; ") == std::string::npos
-                        ? "; check postgres.url, the server, and its pg_hba.conf"
-                        : ""),
-        postgres::is_answer(why));
+    const bool answered = postgres::is_answer(why);
+    // A known cause has an advice of its own, after a semicolon.
+    const auto* const advice = why.find("; ") != std::string::npos ? ""
+                               : answered ? "; check postgres.url and the server's pg_hba.conf"
+                                          : ". Is the server running? Check postgres.url";
+    throw NoConnection(fmt::format("cannot connect to {}: {}{}",
+                                   config::redact_url(options.postgres.url), why, advice),
+                       answered);
   }
 }
 
@@ -72,9 +73,8 @@ void require_same_cluster(const Options& options, const std::string& known,
   if (known.empty() || known == found)
     return;
   throw FatalError(fmt::format(
-      "consumer {}/{} belongs to Kafka cluster {}, but kafka.bootstrap_servers leads to cluster "
-      "{}; "
-      "correct bootstrap_servers, or give the other cluster its own name: kafka.cluster",
+      "consumer {}/{} belongs to Kafka cluster {}, but kafka.bootstrap_servers is cluster {}. Fix "
+      "bootstrap_servers, or give the other cluster a name of its own: kafka.cluster",
       options.kafka.cluster, options.kafka.group, known, found));
 }
 

@@ -144,7 +144,7 @@ TEST_CASE("an audit names no offset of a partition of which none is stored") {
   site.pay_many(0, "late", 4);
   KafkaBroker::shared().delete_records(site.topic, 0, 2);
   CHECK_THAT(site.run({"audit", "--fast"}).out,
-             ContainsSubstring("begins at 2: the records from 0 on were removed"));
+             ContainsSubstring("starts at 2: the records from 0 on were removed"));
 }
 
 TEST_CASE("positions that an operator moved are no findings, before and after going on") {

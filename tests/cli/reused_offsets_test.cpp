@@ -92,7 +92,7 @@ TEST_CASE("what a topic made anew repeats is counted as delivered, and as duplic
 
   const auto before = site.run({"audit"});
   CHECK(before.code == 3);
-  CHECK_THAT(before.out + before.err, ContainsSubstring("so its records were not looked at"));
+  CHECK_THAT(before.out + before.err, ContainsSubstring("so its records were not read"));
   // Keys of before the database was made are not missed by anything that stands in the topic.
   site.sql("UPDATE pawl.idempotency_scopes SET pruned_to = now() - interval '7 days'");
   const auto dry = [&](const std::string& to) {

@@ -256,7 +256,9 @@ TEST_CASE("a database that answers and cannot be used is not one that does not a
                        !ContainsSubstring("pg_hba.conf") && !ContainsSubstring("  "));
   site.url = "postgresql://postgres@127.0.0.1:9/nothing";
   CHECK_THAT(site.run({"status"}).out,
-             ContainsSubstring("PostgreSQL is unreachable") && ContainsSubstring("pg_hba.conf"));
+             ContainsSubstring("PostgreSQL is unreachable") &&
+                 ContainsSubstring(". Is the server running? Check postgres.url\n") &&
+                 !ContainsSubstring("pg_hba.conf"));
 }
 
 TEST_CASE("status shows when a lag is gone, and a watched screen the time") {
