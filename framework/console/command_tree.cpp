@@ -89,6 +89,9 @@ CommandTree tree_of(const CLI::App& parser) {
     tree.options.push_back(described(*parser.get_help_ptr()));
   for (const auto* subcommand : parser.get_subcommands([](const CLI::App*) { return true; }))
     tree.subcommands.push_back(tree_of(*subcommand));
+  // A group only prints help, and has the footer of its commands.
+  if (parser.get_parent() != nullptr && !tree.subcommands.empty())
+    tree.footer.clear();
   return tree;
 }
 
