@@ -67,7 +67,7 @@ TEST_CASE("offsets show and status say the same of a partition, in the same word
       for (const auto* member :
            {"topic", "partition", "offset", "end", "lag", "state", "since", "halt_kind", "reason",
             "message_offset", "failed_attempts", "probation", "owner", "last_owner", "owned_since",
-            "epoch", "updated"}) {
+            "epoch", "updated_at"}) {
         CAPTURE(servers, i, member);
         CHECK(one.at(member) == other.at(member));
       }

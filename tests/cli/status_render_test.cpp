@@ -74,7 +74,7 @@ TEST_CASE("status shows what messages wait for, once for all processes") {
           ContainsSubstring("      Reported by one, two.\n"));
   CHECK(nlohmann::json::parse(status_json(status, false)).at("conditions").at(1) ==
         nlohmann::json({{"kind", "remote_service_unreachable"},
-                        {"what", "https://api.example"},
+                        {"subject", "https://api.example"},
                         {"since", "2027-01-15T08:00:00Z"},
                         {"messages", 3},
                         {"cause", "refused"},
@@ -114,7 +114,7 @@ TEST_CASE("status shows which outbox messages wait, for how long, and if no proc
   CHECK(status_json(status, false).find(R"("late":true)") != std::string::npos);
   outbox.lanes[1].more = true;
   CHECK(has("OUTBOX          more than 3 messages wait"));
-  CHECK(status_json(status, false).find(R"("more_wait":true)") != std::string::npos);
+  CHECK(status_json(status, false).find(R"("more_waiting":true)") != std::string::npos);
   outbox.lanes[1].more = false;
   outbox.lanes[0].owner_late = true;
   CHECK(has("no process publishes"));
@@ -132,7 +132,7 @@ TEST_CASE("status shows which outbox messages wait, for how long, and if no proc
   CHECK(
       status_json(status, false)
           .find(
-              R"("relays":[{"owner":"host:2:cd","transactions":true,"problem":null,"left_out":null},)") !=
+              R"("relays":[{"owner":"host:2:cd","transactions":true,"problem":null,"unwritable":null},)") !=
       std::string::npos);
   outbox.lanes[1].waiting = 0;
   CHECK(!has("OUTBOX"));
@@ -142,7 +142,7 @@ TEST_CASE("status shows which outbox messages wait, for how long, and if no proc
       has("OUTBOX          no message waits; 2 failed.\n"
           "                > pawl outbox list --config F\n"));
   CHECK(has("   2 outbox messages failed   "));
-  CHECK(status_json(status, false).find(R"("set_apart":2)") != std::string::npos);
+  CHECK(status_json(status, false).find(R"("failed":2)") != std::string::npos);
 }
 
 TEST_CASE("status starts with the verdict, then problems, then dead letters, then the topics") {

@@ -128,7 +128,7 @@ TEST_CASE("status shows what messages of live processes wait for") {
       "FROM pawl.consumers");
   const auto conditions = [&] { return status_of(site).at("conditions"); };
   CHECK(conditions() == nlohmann::json::parse(
-                            R"([{"kind": "partition_blocked", "what": "t [3]", "messages": 7,
+                            R"([{"kind": "partition_blocked", "subject": "t [3]", "messages": 7,
                                  "since": "2027-01-15T08:00:00Z", "cause": "session 42",
                                  "lasting": true, "process": "host:1:ab"}])"));
   const auto seen = site.run({"status", "--exit-code"});

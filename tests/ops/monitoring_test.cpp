@@ -262,7 +262,7 @@ TEST_CASE("what messages wait for stands in the status and in metrics while it l
   blocked.partition = 3;
   CHECK(nlohmann::json::parse(body("/status")).at("conditions").at(0) ==
         nlohmann::json({{"kind", "remote_service_unreachable"},
-                        {"what", "https://api.example"},
+                        {"subject", "https://api.example"},
                         {"since", "2027-01-15T08:00:00Z"},
                         {"messages", 12},
                         {"cause", "refused"},
