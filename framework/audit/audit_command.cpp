@@ -109,7 +109,7 @@ CheckedQuery run_query(postgres::Session& session, const Options& options, std::
     if (!session.alive())
       throw;
     query.problem = fmt::format("{} (SQLSTATE {})", error.what(), error.sqlstate());
-    findings.add({engine::audit_kind::kCheck, std::nullopt, std::nullopt, "",
+    findings.add({engine::audit_kind::kCheckFailed, std::nullopt, std::nullopt, "",
                   fmt::format("check {} could not run: {}", query.name, query.problem),
                   "fix it (audit.sql: a SELECT), its privileges, or audit.timeout"});
   }
@@ -163,45 +163,47 @@ int audit(const Options& options, const Registry& registry, const Arguments& arg
 
   std::cout << (arguments.json ? audit_json(options, report, findings)
                                : audit_text(report, findings, terminal_of(STDOUT_FILENO)));
-  return findings.total() == 0 ? kDone : kFailed;
+  return audit_exit_code(findings);
 }
 
 }  // namespace
 
 void add_audit(Command& parser, Commands& commands) {
   auto* command = parser.add_subcommand(
-      "audit", "Hold the stored offsets, keys and records against Kafka; change nothing");
+      "audit", "Verify offsets, keys, and dead letters against Kafka (read-only)");
   const auto config = add_config_arguments(*command);
   const auto arguments = std::make_shared<Arguments>();
   auto* topic =
-      command->add_option("--topic", arguments->topic, "Only this topic")->type_name("TOPIC");
-  command->add_option("--partition", arguments->partition, "Only this partition of it")
+      command->add_option("-t,--topic", arguments->topic, "Only this topic")->type_name("TOPIC");
+  command->add_option("-p,--partition", arguments->partition, "Only this partition of the topic")
       ->not_negative()
       ->needs(topic)
       ->type_name("P");
   command
       ->add_option("--from-timestamp", arguments->from_timestamp,
-                   "Only records from this time on, in RFC 3339")
-      ->type_name("TIME");
+                   "Only records at or after this time: 2026-01-31T00:00:00Z")
+      ->type_name("TIMESTAMP");
   command
       ->add_option("--limit", arguments->newest,
-                   "Only the newest N offsets of each partition up to the stored one")
+                   "Only the newest N processed offsets of each partition")
       ->within(1, std::int64_t{1} << 62U)
       ->type_name("N");
   command->add_flag("--fast", arguments->fast,
-                    "Compare positions and counters only; read no records");
+                    "Compare offsets and counters only, without reading records");
   command
       ->add_option("--max-findings", arguments->max_findings,
-                   "Print at most so many findings, count all; default 100")
+                   "Limit of printed findings; all are counted")
       ->within(0, 1000000)
-      ->type_name("N");
+      ->type_name("N")
+      ->shows_default();
   command->add_flag("--show-rows", arguments->show_rows,
-                    "Print the first rows that the queries of [audit] return");
-  command->add_flag("--verbose", arguments->verbose, "Print also columns that are 0 in each row");
-  command->add_flag("--json", arguments->json, "For machines");
-  command->footer(
-      "Exit codes: 0 the books agree; 1 findings, or it could not look (the reason is on stderr); "
-      "2 the call is wrong");
+                    "Print the first rows that the queries in [audit] return");
+  command->add_flag("--verbose", arguments->verbose, "Also print columns that are 0 in each row");
+  command->add_json_flag(arguments->json);
+  command->exit_status({{"0", "consistent; no findings"},
+                        {"1", "audit incomplete, without other findings; the reason is on stderr"},
+                        {"2", "usage or configuration error; nothing was changed"},
+                        {"3", "attention required: findings"}});
   commands.set_action(command, [config, arguments, &commands] {
     return audit(config->load(), commands.program().registry, *arguments);
   });

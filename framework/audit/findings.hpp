@@ -26,6 +26,8 @@ inline constexpr const char* kCounters = "counters";
 inline constexpr const char* kParked = "parked";
 inline constexpr const char* kReplayed = "replayed";
 inline constexpr const char* kCheck = "check";
+/// A check of [audit] that could not run.
+inline constexpr const char* kCheckFailed = "check-failed";
 }  // namespace audit_kind
 
 /// One thing that does not agree.
@@ -47,6 +49,8 @@ class AuditFindings {
   void add(const AuditFinding& finding) {
     if (total_ < most_)
       sink_(finding);
+    if (finding.kind == audit_kind::kUnreadable || finding.kind == audit_kind::kCheckFailed)
+      ++incomplete_;
     count(finding.where, 1);
   }
   /// Findings that are not handed on.
@@ -57,6 +61,8 @@ class AuditFindings {
   }
 
   [[nodiscard]] std::int64_t total() const { return total_; }
+  /// How many of them mean that something could not be verified.
+  [[nodiscard]] std::int64_t incomplete() const { return incomplete_; }
   /// How many more are handed on.
   [[nodiscard]] std::int64_t left() const { return total_ < most_ ? most_ - total_ : 0; }
   [[nodiscard]] std::int64_t of(const TopicPartition& partition) const {
@@ -68,6 +74,7 @@ class AuditFindings {
   std::int64_t most_;
   std::function<void(const AuditFinding&)> sink_;
   std::int64_t total_ = 0;
+  std::int64_t incomplete_ = 0;
   std::map<TopicPartition, std::int64_t> of_;
 };
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "console/commands.hpp"
 #include "console/counted.hpp"
 #include "console/json.hpp"
 #include "console/partition_view.hpp"
@@ -135,19 +136,19 @@ Json json_of(const AuditReport& report, const AuditedPartition& partition,
   Json entry;
   entry["topic"] = row.partition.topic;
   entry["partition"] = row.partition.partition;
-  entry["stored"] = row.stored;
-  entry["base"] = row.base;
+  entry["offset"] = row.stored + 1;
+  entry["counted_from_offset"] = row.base + 1;
   entry["log_start"] = partition.log.start;
   entry["log_end"] = partition.log.end;
   entry["counted"] = row.counted();
   if (!report.fast) {
     const auto& tally = partition.tally;
-    entry["from"] = partition.range.after + 1;
-    entry["to"] = partition.range.upto;
+    entry["from_offset"] = partition.range.after + 1;
+    entry["end_offset"] = partition.range.upto + 1;
     entry["records"] = tally.records;
     entry["applied"] = tally.applied;
     entry["duplicates"] = tally.duplicates;
-    entry["dead"] = tally.dead;
+    entry["dead_letters"] = tally.dead;
     entry["parked"] = tally.parked;
     entry["skipped"] = tally.skipped;
     entry["unchecked"] = tally.unchecked;
@@ -165,7 +166,7 @@ Json json_of(const engine::AuditFinding& finding) {
   entry["offset"] = or_null(finding.offset);
   entry["key"] = or_null(finding.key);
   entry["text"] = finding.text;
-  entry["remedy"] = finding.remedy;
+  entry["action"] = finding.remedy;
   return entry;
 }
 
@@ -233,12 +234,19 @@ std::string audit_text(const AuditReport& report, const engine::AuditFindings& f
                             counted(messages, "message", "messages"), partitions);
 }
 
+int audit_exit_code(const engine::AuditFindings& findings) {
+  if (findings.total() > findings.incomplete())
+    return kNeedsSomebody;
+  return findings.incomplete() > 0 ? kFailed : kDone;
+}
+
 std::string audit_json(const Options& options, const AuditReport& report,
                        const engine::AuditFindings& findings) {
   Json root;
   root["cluster"] = options.kafka.cluster;
   root["group"] = options.kafka.group;
   root["fast"] = report.fast;
+  root["incomplete"] = findings.incomplete() > 0;
   root["findings_total"] = findings.total();
   auto& list = root["findings"] = Json::array();
   for (const auto& finding : report.findings)

@@ -34,6 +34,8 @@ std::string line_of(const engine::AuditFinding& finding);
 /// Tables of partitions and queries, and the result, for people.
 std::string audit_text(const AuditReport& report, const engine::AuditFindings& findings,
                        const Terminal& terminal);
+/// The exit code: 0 consistent, 1 incomplete without other findings, 3 findings.
+int audit_exit_code(const engine::AuditFindings& findings);
 /// The report and its findings as one JSON object, for machines.
 std::string audit_json(const Options& options, const AuditReport& report,
                        const engine::AuditFindings& findings);

@@ -12,6 +12,8 @@
 #include <set>
 #include <span>
 
+#include <iostream>
+
 #include "audit/store/checks.hpp"
 #include "cli/commands.hpp"
 #include "cli/connection_needs.hpp"
@@ -108,10 +110,14 @@ int Check::run() {
   check_programs();
   if (!relays_only_) {
     make_router();
+    findings_.section("External calls");
     check_remotes();
   }
+  findings_.section("PostgreSQL");
   check_database();
+  findings_.section("Redis");
   check_redis();
+  findings_.section("Kafka");
   check_kafka();
   if (findings_.count() == 0)
     return kDone;
@@ -467,34 +473,53 @@ bool Check::check_statement(postgres::Session& session,
 
 namespace {
 
-int check(const Options& options, const Registry& registry, bool probe) {
+struct Arguments {
+  bool probe = false;
+  bool json = false;
+};
+
+int check(const Options& options, const Registry& registry, const Arguments& arguments) {
   const auto terminal = terminal_of(STDOUT_FILENO);
-  Check check(options, registry, probe, [&terminal](const Finding& finding) {
-    std::cout << finding_text(finding, terminal) << std::flush;
+  Check check(options, registry, arguments.probe, [&](const Finding& finding) {
+    if (!arguments.json)
+      std::cout << finding_text(finding, terminal) << std::flush;
   });
   const auto code = check.run();
-  std::cout << ending_text(check.findings(), check.ready_text(), terminal);
+  std::cout << (arguments.json ? check_json(check.findings())
+                               : ending_text(check.findings(), check.ready_text(), terminal));
   return code;
+}
+
+int reject(const ConfigErrors& errors, bool json) {
+  std::vector<Finding> findings;
+  for (const auto& problem : errors.problems())
+    findings.push_back({Finding::Mark::kFail, "Configuration", problem});
+  if (json)
+    std::cout << check_json(findings);
+  else
+    for (const auto& finding : findings)
+      std::cout << finding_text(finding, terminal_of(STDOUT_FILENO));
+  return kBadCall;
 }
 
 }  // namespace
 
 void add_check(Command& parser, Commands& commands) {
-  auto* command = parser.add_subcommand(
-      "check", "Look at the configuration, the database and Kafka; change nothing");
+  auto* command =
+      parser.add_subcommand("check", "Validate the configuration, database, and Kafka (read-only)");
   const auto config = add_config_arguments(*command);
-  const auto probe = std::make_shared<bool>(false);
-  command->add_flag("--probe", *probe,
-                    "Also connect to the hosts that http handlers call; nothing is requested");
-  commands.set_action(command, [&commands, config, probe] {
+  const auto arguments = std::make_shared<Arguments>();
+  command->add_flag("--probe", arguments->probe,
+                    "Also connect to the hosts that http handlers call, without a request");
+  command->add_json_flag(arguments->json);
+  command->exit_status({{"0", "ready to run"},
+                        {"1", "something failed"},
+                        {"2", "usage or configuration error; nothing was changed"}});
+  commands.set_action(command, [&commands, config, arguments] {
     try {
-      return check(config->load_to_relay(), commands.program().registry, *probe);
+      return check(config->load_to_relay(), commands.program().registry, *arguments);
     } catch (const ConfigErrors& errors) {
-      for (const auto& problem : errors.problems()) {
-        std::cout << finding_text({Finding::Mark::kFail, "Configuration", problem},
-                                  terminal_of(STDOUT_FILENO));
-      }
-      return static_cast<int>(kBadCall);
+      return reject(errors, arguments->json);
     }
   });
 }

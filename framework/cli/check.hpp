@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -36,6 +37,8 @@ struct Finding {
 /// What `check` ends with: the failures again, or `ready`.
 [[nodiscard]] std::string ending_text(const std::vector<Finding>& findings, const char* ready,
                                       const Terminal& terminal);
+/// `check --json`.
+[[nodiscard]] std::string check_json(const std::vector<Finding>& findings);
 
 /// Collects findings, and passes each on as it is found.
 class Findings {

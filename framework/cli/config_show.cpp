@@ -93,15 +93,16 @@ void print_json(const std::vector<config::OptionInForce>& options) {
 }  // namespace
 
 void add_config(Command& parser, Commands& commands) {
-  auto* config = parser.add_subcommand("config", "Look at the configuration");
+  auto* config = parser.add_subcommand("config", "Show the effective configuration");
   auto* command = config->add_subcommand(
-      "show", "Print every option with its value and where it comes from, without secrets");
+      "show", "Print every option with its value and its source, without secrets");
   const auto arguments = add_optional_config_arguments(*command);
   const auto json = std::make_shared<bool>(false);
-  command->add_flag("--json", *json, "For machines");
+  command->add_json_flag(*json);
   command->footer(
-      "Without --config: the defaults, with what --set says. Passwords, most properties of\n"
-      "librdkafka and arguments of commands are shown as ***, ${...} as it was written.");
+      "Without --config: the defaults and the options of --set. Passwords, most properties of\n"
+      "librdkafka, and arguments of commands are shown as ***, and ${...} as it was written.\n\n" +
+      exit_status_text(kUsualExitStatus));
   commands.set_action(command, [arguments, json] {
     const auto options = arguments->in_force();
     *json ? print_json(options) : print_text(options);

@@ -72,13 +72,13 @@ int serve(const Program& program, const Options& options, const std::string& lis
 }  // namespace
 
 void add_dashboard(Command& parser, Commands& commands) {
-  auto* command = parser.add_subcommand(
-      "dashboard", "Serve the web page of the consumer until SIGTERM or SIGINT");
+  auto* command =
+      parser.add_subcommand("dashboard", "Serve the web dashboard until SIGTERM or SIGINT");
   const auto config = add_config_arguments(*command);
+  config->read_elsewhere = true;
   const auto listen = std::make_shared<std::string>(kListen);
   command
-      ->add_option("--listen", *listen,
-                   "Address and port in numbers; monitoring.listen does not count here")
+      ->add_option("--listen", *listen, "Numeric address and port; monitoring.listen is not used")
       ->shows_default()
       ->type_name("ADDRESS:PORT");
   commands.set_action(command, [&commands, config, listen] {

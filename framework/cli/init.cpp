@@ -159,28 +159,29 @@ int init(const Arguments& arguments) {
 }  // namespace
 
 void add_init(Command& parser, Commands& commands) {
-  auto* command = parser.add_subcommand(
-      "init", "Write a commented configuration for a topic, from one of its messages");
+  auto* command =
+      parser.add_subcommand("init", "Generate a configuration from a sample message of a topic");
   const auto arguments = std::make_shared<Arguments>();
-  command->add_option("--topic", arguments->topic, "Whose messages are to be processed")
+  command->add_option("-t,--topic", arguments->topic, "Topic to consume")
       ->required()
       ->type_name("NAME");
-  command->add_option("--bootstrap-servers", arguments->bootstrap_servers, "Of Kafka")
+  command->add_option("--bootstrap-servers", arguments->bootstrap_servers, "Kafka brokers")
       ->type_name("HOST:PORT")
       ->shows_default();
-  command->add_option("--group", arguments->group, "Of the consumer; else the topic's name")
+  command
+      ->add_option("--group", arguments->group, "Consumer group (default: the name of the topic)")
       ->type_name("NAME");
   command
-      ->add_option("--url", arguments->url,
-                   "Of the database; else postgresql://localhost/GROUP. It is not asked")
+      ->add_option(
+          "--url", arguments->url,
+          "Database URL, which is not connected to (default: postgresql://localhost/GROUP)")
       ->type_name("URL");
   command
       ->add_option("--set", arguments->set,
-                   "Any other option of the configuration that Kafka needs, such as "
-                   "kafka.librdkafka; may be repeated")
+                   "Another option that Kafka requires, such as kafka.librdkafka...; repeatable")
       ->one_value_each()
       ->type_name("KEY=VALUE");
-  command->add_option("-o,--output", arguments->output, "A new file; else stdout")
+  command->add_option("-o,--output", arguments->output, "New file (default: standard output)")
       ->type_name("FILE");
   commands.set_action(command, [arguments] { return init(*arguments); });
 }

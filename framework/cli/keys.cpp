@@ -120,15 +120,15 @@ void print_json(const Found& found, std::size_t max_bytes) {
   for (const auto& scope : found.scopes) {
     scopes.push_back({{"scope", scope.name}, {"pruned_to", or_null(scope.pruned_to)}});
   }
-  json["seen"] = describe(found.keys, max_bytes);
-  json["elsewhere"] = describe(found.elsewhere, max_bytes);
-  auto& leases = json["leases"] = Json::array();
+  json["keys"] = describe(found.keys, max_bytes);
+  json["other_scopes"] = describe(found.elsewhere, max_bytes);
+  auto& calls = json["calls"] = Json::array();
   for (const auto& lease : found.leases) {
-    leases.push_back(
+    calls.push_back(
         {{"scope", lease.scope},
          {"state", to_string(lease.state)},
          {"owner", or_null(lease.owner)},
-         {"until", lease.until ? Json(ledger::to_string(*lease.until)) : Json(nullptr)},
+         {"lease_expires_at", lease.until ? Json(ledger::to_string(*lease.until)) : Json(nullptr)},
          {"attempts", lease.attempts}});
   }
   auto& halts = json["halts"] = Json::array();
@@ -145,7 +145,7 @@ void print_json(const Found& found, std::size_t max_bytes) {
                        {"topic", letter.partition.topic},
                        {"partition", letter.partition.partition},
                        {"offset", letter.offset},
-                       {"died_at", letter.died_at}});
+                       {"failed_at", letter.died_at}});
   }
   std::cout << indented(json) << '\n';
 }
@@ -296,49 +296,51 @@ int estimate(const Options& options, const EstimateArguments& arguments) {
 }  // namespace
 
 void add_keys(Command& parser, Commands& commands) {
-  auto* keys =
-      parser.add_subcommand("keys", "Idempotency keys: where one was seen, what they cost");
+  auto* keys = parser.add_subcommand("keys", "Find an idempotency key, or estimate storage");
 
   auto* show_command = keys->add_subcommand(
-      "show", "Where a key was first seen, its response, and dead letters that have it");
+      "show", "Show the message, response, and dead letters of an idempotency key");
   const auto show_config = add_config_arguments(*show_command);
   const auto show_arguments = std::make_shared<ShowArguments>();
-  show_command->add_option("KEY", show_arguments->key, "The key, as the template gives it")
-      ->required();
+  show_command->add_option("KEY", show_arguments->key, "Idempotency key")->required();
   show_command
-      ->add_option("--scope", show_arguments->scope, "Only this scope; else all of the consumer")
+      ->add_option("--scope", show_arguments->scope,
+                   "Only this scope (default: all scopes of the consumer)")
       ->type_name("NAME");
-  show_command->add_option("--max-bytes", show_arguments->max_bytes, "Show so much of a response")
+  show_command->add_option("--max-bytes", show_arguments->max_bytes, "Limit of bytes of a response")
       ->within(1, kMostBytes)
       ->type_name("N")
       ->shows_default();
-  show_command->add_flag("--json", show_arguments->json, "For machines");
+  show_command->add_json_flag(show_arguments->json);
+  show_command->exit_status({{"0", "the key is stored"},
+                             {"1", "the key is not stored, or failure"},
+                             {"2", "usage or configuration error; nothing was changed"}});
   commands.set_action(show_command, [show_config, show_arguments] {
     return show(show_config->load(), *show_arguments);
   });
 
-  auto* estimate_command =
-      keys->add_subcommand("estimate", "Disk space and write-ahead log for a rate of messages");
+  auto* estimate_command = keys->add_subcommand(
+      "estimate", "Estimate disk space and write-ahead log of keys for a message rate");
   const auto estimate_config = add_config_arguments(*estimate_command);
   const auto estimate_arguments = std::make_shared<EstimateArguments>();
-  estimate_command->add_option("--rate", estimate_arguments->rate, "Messages with a key per second")
+  estimate_command->add_option("--rate", estimate_arguments->rate, "Messages per second")
       ->required()
       ->positive()
       ->type_name("N");
   estimate_command
       ->add_option("--handler", estimate_arguments->handler,
-                   "For how long keys are kept for this one; without it, the longest of all")
+                   "Use the key retention of this handler (default: the longest one)")
       ->type_name("NAME");
   estimate_command
       ->add_option("--retention", estimate_arguments->retention,
-                   "Instead of retention.keys or the handler's retention")
+                   "Use this retention instead of the configured one")
       ->type_name("DURATION");
   estimate_command
       ->add_option("--key-bytes", estimate_arguments->key_bytes,
-                   "Bytes of a key; without it, what the table holds now is measured")
+                   "Bytes per key (default: measured on the stored keys)")
       ->within(1, message::kMaxIdempotencyKeyBytes)
       ->type_name("N");
-  estimate_command->add_flag("--json", estimate_arguments->json, "For machines");
+  estimate_command->add_json_flag(estimate_arguments->json);
   commands.set_action(estimate_command, [estimate_config, estimate_arguments] {
     return estimate(estimate_config->load(), *estimate_arguments);
   });

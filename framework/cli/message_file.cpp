@@ -75,13 +75,13 @@ MessageFile MessageFile::parse(const std::string& text, const std::string& path)
   if (!json.is_object())
     wrong(path, R"(is no JSON object, such as { "topic": "payments", "value": { "amount": 7 } })");
   const Raw raw(text, path);
-  static const std::vector<std::string> kKnown{"topic",        "topic_id", "partition",
-                                               "offset",       "key",      "value",
-                                               "timestamp_ms", "headers",  "value_bytes"};
+  static const std::vector<std::string> kKnown{"topic",     "topic_id", "partition",
+                                               "offset",    "key",      "value",
+                                               "timestamp", "headers",  "value_bytes"};
   for (const auto& [name, member] : json.items()) {
     if (std::find(kKnown.begin(), kKnown.end(), name) == kKnown.end())
       wrong(path, fmt::format("{} is not known; a message has topic, topic_id, partition, "
-                              "offset, timestamp_ms, key, value and headers",
+                              "offset, timestamp, key, value, and headers",
                               name));
   }
   if (!json.contains("topic") || !json["topic"].is_string())
@@ -97,8 +97,11 @@ MessageFile MessageFile::parse(const std::string& text, const std::string& path)
   }
   file.partition_ = number_of<std::int32_t>(json, "partition", path);
   file.offset_ = number_of<std::int64_t>(json, "offset", path);
-  if (const auto time = number_of<std::int64_t>(json, "timestamp_ms", path); time != 0)
-    file.timestamp_ = Timestamp{std::chrono::milliseconds{time}};
+  try {
+    file.timestamp_ = timestamp_from(json.value("timestamp", Json(nullptr)));
+  } catch (const std::invalid_argument& error) {
+    wrong(path, error.what());
+  }
   if (json.contains("key"))
     file.key_ = bytes_of(json["key"], raw, "/key", path, "key");
   file.value_ = bytes_of(json["value"], raw, "/value", path, "value");

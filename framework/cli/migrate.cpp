@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "cli/commands.hpp"
+#include "config/invocation.hpp"
 #include "config/shell_word.hpp"
 #include "console/bad_call.hpp"
 #include "console/config_arguments.hpp"
@@ -36,6 +37,7 @@ struct Arguments {
   std::string lock_timeout;
   std::string role;
   bool exit_code = false;
+  bool json = false;
   bool sql = false;
   bool publisher = false;
   bool relay = false;
@@ -72,24 +74,26 @@ std::vector<std::string> words_of(const std::string& command, const Arguments& a
   option("--lock-timeout", arguments.lock_timeout);
   option("--role", arguments.role);
   for (const auto& [name, given] :
-       {std::pair{"--exit-code", arguments.exit_code}, std::pair{"--sql", arguments.sql},
-        std::pair{"--publisher", arguments.publisher}, std::pair{"--relay", arguments.relay}}) {
+       {std::pair{"--exit-code", arguments.exit_code}, std::pair{"--json", arguments.json},
+        std::pair{"--sql", arguments.sql}, std::pair{"--publisher", arguments.publisher},
+        std::pair{"--relay", arguments.relay}}) {
     if (given)
       words.emplace_back(name);
   }
   return words;
 }
 
-/// What leads to the same database and files again, for texts of the script that say a command.
+/// What leads to the same database and files again, for commands in texts of the script.
 std::string given_words(const InvocationOptions& invocation, const Arguments& arguments) {
   std::vector<std::string> words;
   const auto option = [&](const char* name, const std::string& value) {
     if (!value.empty())
       words.push_back(fmt::format("{} {}", name, shell_word(value)));
   };
-  option("--config", invocation.config_file);
-  for (const auto& text : invocation.overrides)
-    option("--set", text);
+  if (!invocation.config_file.empty()) {
+    if (auto config = config_words(invocation); !config.empty())
+      words.push_back(std::move(config));
+  }
   if (!arguments.database.empty())
     words.emplace_back("--database URL");  // it may hold a password
   option("--dir", arguments.dir);
@@ -127,7 +131,7 @@ int migrate(const Program& program, const std::string& command, const ConfigArgu
   InvocationOptions invocation;
   if (config.file.empty()) {
     if (!config.overrides.empty())
-      throw BadCall("--set changes a configuration: give --config FILE as well");
+      throw BadCall("--set requires --config (or set PAWL_CONFIG)");
   } else {
     const auto options = config.load_to_relay();
     invocation = options.invocation;
@@ -149,15 +153,16 @@ int migrate(const Program& program, const std::string& command, const ConfigArgu
 
 void add_migrate(Command& parser, Commands& commands) {
   auto* group = parser.add_subcommand(
-      "migrate", "Make or renew pawl's tables, and tables of your own, from plain SQL files");
+      "migrate", "Create or upgrade pawl's tables, or run your own SQL migrations");
   const auto add = [&](const char* name, const char* description) {
     auto* command = group->add_subcommand(name, description);
     const auto arguments = std::make_shared<Arguments>();
     const auto config = add_optional_config_arguments(*command);
     command
         ->add_option("--schema", arguments->schema,
-                     "Of pawl's tables; else postgres.schema of the configuration, or pawl")
+                     "Schema of pawl's tables (default: postgres.schema, or pawl)")
         ->type_name("NAME");
+    command->add_json_flag(arguments->json);
     commands.set_action(command, [&commands, name, config, arguments] {
       return migrate(commands.program(), name, *config, *arguments);
     });
@@ -165,50 +170,61 @@ void add_migrate(Command& parser, Commands& commands) {
   };
   const auto add_set = [](Command* command, Arguments& arguments) {
     command
-        ->add_option("--database", arguments.database,
-                     "Instead of the configuration's postgres.url. A direct connection, not a "
-                     "pooler; without both: DATABASE_URL, PGDATABASE and libpq's other variables")
+        ->add_option(
+            "--database", arguments.database,
+            "Direct connection, not a pooler (default: postgres.url, DATABASE_URL, PGDATABASE)")
         ->type_name("URL");
     command
         ->add_option("--dir", arguments.dir,
-                     "A folder with files NNNN_name.sql of your own; needs --name")
+                     "Folder with your own files NNNN_name.sql; requires --name")
         ->type_name("DIR");
     command
-        ->add_option("--name", arguments.name, "Of the set of files in --dir; pawl's own is pawl")
+        ->add_option("--name", arguments.name, "Name of the set of files in --dir (default: pawl)")
         ->type_name("NAME");
   };
   {
     const auto [command, arguments] =
-        add("up", "Apply every pending file, each with its version row in one transaction");
+        add("up", "Apply every pending file, each in one transaction with its version row");
     add_set(command, *arguments);
     command
         ->add_option("--lock-timeout", arguments->lock_timeout,
-                     "To wait for another run to end, in seconds; 300 if not given")
+                     "Seconds to wait while another run holds the lock (default: 300)")
         ->type_name("S");
-    command->footer(
-        "Exit codes: 0 done; 1 PostgreSQL refused something, and the file left nothing "
-        "behind; 2 the command line is wrong; 4 files and database disagree; 5 another "
-        "run held the lock; 6 programs are connected that must be stopped first.");
-  }
-  {
-    const auto [command, arguments] = add("status", "The files, and what the database has of them");
-    add_set(command, *arguments);
-    command->add_flag("--exit-code", arguments->exit_code, "Exit with 3 when some are pending");
-  }
-  {
-    const auto [command, arguments] = add("plan", "What `up` would apply");
-    add_set(command, *arguments);
-    command->add_flag("--sql", arguments->sql, "The SQL itself, version rows included");
+    command->exit_status({{"0", "every file is applied"},
+                          {"1", "failure; nothing of the failed file is kept"},
+                          {"2", "usage or configuration error; nothing was changed"},
+                          {"4", "files and database disagree; nothing was changed"},
+                          {"5", "another run held the lock until --lock-timeout"},
+                          {"6", "programs that must be stopped first are connected"},
+                          {"130", "SIGINT; the file in progress was rolled back"},
+                          {"143", "SIGTERM; the file in progress was rolled back"}});
   }
   {
     const auto [command, arguments] =
-        add("grants", "Print the GRANTs that a role needs to run a consumer (needs no database)");
-    command->add_option("--role", arguments->role, "Who receives the rights")
+        add("status", "List the files, and which of them are applied");
+    add_set(command, *arguments);
+    command->add_flag("--exit-code", arguments->exit_code, "Exit with 3 if files are pending");
+    command->exit_status({{"0", "success; with --exit-code: no file is pending"},
+                          {"1", "failure; the reason is on stderr"},
+                          {"2", "usage or configuration error; nothing was changed"},
+                          {"3", "attention required (--exit-code): files are pending"},
+                          {"4", "with --exit-code: files and database disagree"}});
+  }
+  {
+    const auto [command, arguments] = add("plan", "List the files that migrate up would apply");
+    add_set(command, *arguments);
+    command->add_flag("--sql", arguments->sql, "Print the SQL, including version rows");
+  }
+  {
+    const auto [command, arguments] = add(
+        "grants", "Print the GRANT statements for the role of a consumer (requires no database)");
+    command->add_option("--role", arguments->role, "Role that receives the privileges")
         ->type_name("ROLE")
         ->required();
     command->add_flag("--publisher", arguments->publisher,
-                      "Only to call pawl.publish, for a program of your own");
-    command->add_flag("--relay", arguments->relay, "Only what `relay` and `outbox` need");
+                      "Only the privilege to call pawl.publish");
+    command->add_flag("--relay", arguments->relay,
+                      "Only the privileges of pawl relay and pawl outbox");
   }
 }
 

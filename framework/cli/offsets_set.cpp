@@ -1,4 +1,5 @@
-// `offsets set` and `offsets reset`: an operator states where partitions go on, while they run.
+// `offsets set` and `offsets reset`: an operator sets the next offset of partitions, while they
+// run.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
@@ -13,6 +14,7 @@
 #include "console/config_arguments.hpp"
 #include "console/connections.hpp"
 #include "console/counted.hpp"
+#include "console/json.hpp"
 #include "console/offset_target.hpp"
 #include "console/operator_change.hpp"
 #include "console/partition_view.hpp"
@@ -34,6 +36,7 @@ struct Arguments {
   std::string reason;
   bool dry_run = false;
   bool force = false;
+  bool json = false;
 };
 
 /// One partition's change.
@@ -62,11 +65,11 @@ struct Plan {
 };
 
 FatalError met_meanwhile(const InvocationOptions& invocation, const std::string& what) {
-  return FatalError(
-      fmt::format("a consumer has stored an offset for {} meanwhile; nothing was changed. Repeat "
-                  "the command if "
-                  "it still applies: {}",
-                  what, command_text(invocation, "offsets show")));
+  return FatalError(fmt::format(
+      "a consumer was assigned {} at the same time and stored its initial offset. Nothing was "
+      "changed. Repeat the command if it still applies:\n"
+      "  {}",
+      what, command_text(invocation, "offsets show")));
 }
 
 class OffsetChange {
@@ -84,14 +87,20 @@ class OffsetChange {
     ask_kafka();
     require_servable();
     require_recognisable();
+    if (arguments_.json) {
+      if (!arguments_.dry_run)
+        apply();
+      print_json();
+      return kDone;
+    }
     print();
     if (arguments_.dry_run) {
-      std::cout << "Nothing was changed: --dry-run.\n";
+      std::cout << "Nothing was changed (--dry-run).\n";
       return kDone;
     }
     apply();
     std::cout << fmt::format(
-        "Done. A running consumer continues from there within {} s.\n",
+        "Done. A running consumer continues there within {} s.\n",
         std::max<std::int64_t>(1, options_.postgres.poll_interval.count() / 1000));
     return kDone;
   }
@@ -111,6 +120,7 @@ class OffsetChange {
   void require_servable() const;
   void require_recognisable() const;
   void print() const;
+  void print_json() const;
   void apply();
 
   const Options& options_;
@@ -160,12 +170,13 @@ void OffsetChange::plan_from_kafka(const kafka::Client& client) {
   const auto described = client.describe({topic}, kKafkaTimeout);
   const auto found = described.find(topic);
   if (found == described.end()) {
-    throw BadCall(fmt::format("--topic {}: Kafka has no such topic; create it first", topic));
+    throw BadCall(fmt::format("topic {} does not exist in Kafka. Create it first", topic));
   }
   const auto count = found->second.partitions;
   if (partitions_.partition && *partitions_.partition >= count) {
-    throw BadCall(fmt::format("--partition {}: {} has the partitions 0 to {}",
-                              *partitions_.partition, topic, count - 1));
+    throw BadCall(
+        fmt::format("invalid value for --partition: \"{}\". Topic {} has partitions 0 to {}",
+                    *partitions_.partition, topic, count - 1));
   }
   std::vector<TopicPartition> all;
   for (std::int32_t p = 0; p < count; ++p)
@@ -173,7 +184,7 @@ void OffsetChange::plan_from_kafka(const kafka::Client& client) {
   const auto ranges = client.log_ranges(all, kKafkaTimeout);
   if (ranges.size() != all.size()) {
     throw kafka::KafkaError(kafka::ErrorKind::kPassing,
-                            fmt::format("a partition of {} has no leader now", topic));
+                            fmt::format("a partition of {} has no leader", topic));
   }
   std::map<TopicPartition, kafka::LogRange> asked;
   for (const auto& [partition, range] : ranges) {
@@ -213,13 +224,11 @@ void OffsetChange::plan_first_contact(const kafka::Client& client,
     return;
   const auto start = OffsetTarget::start_of(options_.kafka);
   if (!start) {
-    throw BadCall(
-        fmt::format("no offset of {} is stored yet, and the first assignment needs an offset for "
-                    "each of its {} "
-                    "partitions at once, but kafka.start = \"halt\" has none for the others. Use "
-                    "--all (and set "
-                    "single partitions afterwards), or override it: --set kafka.start=earliest",
-                    partitions_.topic, ranges.size()));
+    throw BadCall(fmt::format(
+        "no offset of {} is stored yet, so each of its {} partitions requires an initial offset, "
+        "but kafka.start = \"halt\" provides none. Use --all, and change single partitions "
+        "afterwards, or --set kafka.start=earliest",
+        partitions_.topic, ranges.size()));
   }
   for (const auto& [partition, next] : resolve(client, *start, others)) {
     plan_.moves.push_back({partition, std::nullopt, ranges.at(partition), next, false});
@@ -231,9 +240,8 @@ void OffsetChange::plan_first_contact(const kafka::Client& client,
 void OffsetChange::plan_without_kafka(const std::string& problem) {
   if (target_.kind != OffsetTarget::Kind::kOffset || !arguments_.force) {
     throw FatalError(fmt::format(
-        "Kafka is unreachable, so the offset cannot be found or compared with the log: "
-        "{}. Repeat the command when Kafka is reachable, or pass an offset and --force to "
-        "store it unchecked",
+        "Kafka is unreachable, so the offset cannot be compared with the log: {}. Repeat "
+        "the command once Kafka is reachable, or use an offset with --force",
         problem));
   }
   plan_.moves.clear();  // Kafka may have gone while it was asked
@@ -244,13 +252,13 @@ void OffsetChange::plan_without_kafka(const std::string& problem) {
   if (plan_.moves.empty()) {
     throw FatalError(fmt::format(
         "Kafka is unreachable ({}), and no offset is stored for these partitions. Repeat "
-        "the command when Kafka is reachable",
+        "the command once Kafka is reachable",
         problem));
   }
 }
 
-/// kafka.start = "committed" begins at the log's start where nothing is committed; who names that
-/// place expects that there is one.
+/// With kafka.start = "committed", a partition without a committed offset starts at the log's
+/// start; an operator who writes --to committed expects that there is one.
 void OffsetChange::require_committed(const kafka::Client& client,
                                      const std::map<TopicPartition, kafka::LogRange>& asked) const {
   if (arguments_.to != "committed")
@@ -268,9 +276,9 @@ void OffsetChange::require_committed(const kafka::Client& client,
   if (without.empty())
     return;
   throw BadCall(fmt::format(
-      "--to committed: group {} has committed nothing to Kafka for {} [{}]; nothing was changed. "
-      "Correct kafka.group if that is not the group that you mean, or state the position of each: "
-      "{} {} --to earliest (or latest, or an offset)",
+      "--to committed: group {} has no committed offset in Kafka for {}[{}]. Nothing was changed. "
+      "Check kafka.group, or set the offset of each partition:\n"
+      "  {} {} --to earliest",
       options_.kafka.group, partitions_.topic, fmt::join(without, ", "),
       command_text(options_.invocation, arguments_.action),
       partition_words({partitions_.topic, without.front()})));
@@ -283,8 +291,8 @@ void OffsetChange::require_servable() const {
     if (!move.range || (move.next >= move.range->start && move.next <= move.range->end))
       continue;
     throw BadCall(fmt::format(
-        "{} cannot continue at {}: the log starts at {} and ends at {}, so the partition "
-        "would halt. Pass an offset in this range, or --force",
+        "{} cannot continue at offset {}, because the log has offsets {} to {} (end): the "
+        "partition would halt. Use an offset of this range, or --force",
         name_of(move.partition), move.next, move.range->start, move.range->end));
   }
 }
@@ -349,6 +357,23 @@ void OffsetChange::print() const {
   }
 }
 
+void OffsetChange::print_json() const {
+  auto partitions = Json::array();
+  for (const auto& move : plan_.moves) {
+    partitions.push_back(
+        {{"topic", move.partition.topic},
+         {"partition", move.partition.partition},
+         {"previous_offset", move.row ? Json(move.row->stored.next()) : Json(nullptr)},
+         {"offset", move.next},
+         {"requested", move.asked_for},
+         {"previous_state", move.row ? Json(ledger::to_string(move.row->state)) : Json(nullptr)},
+         {"log_start", move.range ? Json(move.range->start) : Json(nullptr)},
+         {"end", move.range ? Json(move.range->end) : Json(nullptr)}});
+  }
+  std::cout << indented({{"dry_run", arguments_.dry_run}, {"partitions", std::move(partitions)}})
+            << '\n';
+}
+
 void OffsetChange::apply() {
   const auto& schema = options_.postgres.schema;
   auto id = plan_.consumer ? plan_.consumer->id : ledger::ConsumerId{};
@@ -402,42 +427,44 @@ int change_offsets(const Options& options, const PartitionArguments& partitions,
 }
 
 void add_common(Command& command, Arguments& arguments) {
-  command.add_option("--because", arguments.reason, "Why; kept in the history")->reason();
-  command.add_old_name("--reason", arguments.reason);
-  command.add_flag("--dry-run", arguments.dry_run, "Only show what would happen");
+  command.add_option("--because", arguments.reason, "Reason, stored in the history")->reason();
+  command.add_flag("--dry-run", arguments.dry_run, "Show the effect without changing anything");
   command.add_flag("--force", arguments.force,
-                   "Accept a position outside of Kafka's log or before the keys that are left, or "
-                   "Kafka being away");
+                   "Accept an offset outside of the log, or older than the stored keys");
+  command.add_json_flag(arguments.json);
 }
 
 }  // namespace
 
 void add_offsets(Command& parser, Commands& commands) {
-  auto* offsets = parser.add_subcommand("offsets", "Show or change where partitions stand");
+  auto* offsets = parser.add_subcommand("offsets", "Show or change stored offsets");
   add_offsets_show(*offsets, commands);
   add_offsets_set(*offsets, commands);
   add_offsets_reset(*offsets, commands);
 }
 
 void add_offsets_set(Command& offsets, Commands& commands) {
-  auto* command = offsets.add_subcommand("set", "State where partitions go on; live");
+  auto* command =
+      offsets.add_subcommand("set", "Set the next offset of partitions; no restart is required");
   const auto config = add_config_arguments(*command);
   const auto partitions = add_partition_arguments(*command, true);
   const auto arguments = std::make_shared<Arguments>();
   arguments->action = "offsets set";
   auto* to = command->add_option("--to", arguments->to,
-                                 "The next offset to process, or earliest, latest, committed");
+                                 "Next offset to process, or earliest, latest, committed");
   to->type_name("OFFSET");
   command
       ->add_option("--to-timestamp", arguments->to_timestamp,
-                   "The first record at or after a time, e.g. 2026-01-31T00:00:00Z")
+                   "First record at or after this time: 2026-01-31T00:00:00Z")
       ->excludes(to)
-      ->type_name("TIME");
+      ->type_name("TIMESTAMP");
   add_common(*command, *arguments);
   commands.set_action(command, [config, partitions, arguments] {
     partitions->require_choice();
     if (arguments->to.empty() && arguments->to_timestamp.empty()) {
-      throw BadCall("say where to: --to OFFSET|earliest|latest|committed, or --to-timestamp TIME");
+      throw BadCall(
+          "an offset is required: --to OFFSET, earliest, latest, or committed, or --to-timestamp "
+          "TIMESTAMP");
     }
     auto target = arguments->to.empty() ? OffsetTarget::parse_time(arguments->to_timestamp)
                                         : OffsetTarget::parse(arguments->to);
@@ -447,19 +474,19 @@ void add_offsets_set(Command& offsets, Commands& commands) {
 
 void add_offsets_reset(Command& offsets, Commands& commands) {
   auto* command =
-      offsets.add_subcommand("reset", "Put a topic back to where a new consumer would start; live");
+      offsets.add_subcommand("reset", "Set a topic to its initial offset; no restart is required");
   const auto config = add_config_arguments(*command);
   const auto partitions = add_partition_arguments(*command, true);
   const auto arguments = std::make_shared<Arguments>();
   arguments->action = "offsets reset";
   auto* to = command->add_option("--to", arguments->to,
-                                 "Instead of kafka.start: committed, earliest or latest");
-  to->one_of({"committed", "earliest", "latest"}, Argument::Help::kLists)->type_name("START");
+                                 "committed, earliest, or latest (default: kafka.start)");
+  to->one_of({"committed", "earliest", "latest"})->type_name("START");
   command
       ->add_option("--to-timestamp", arguments->to_timestamp,
-                   "Instead of kafka.start: the first record at or after a time")
+                   "First record at or after this time: 2026-01-31T00:00:00Z")
       ->excludes(to)
-      ->type_name("TIME");
+      ->type_name("TIMESTAMP");
   add_common(*command, *arguments);
   commands.set_action(command, [config, partitions, arguments] {
     if (!partitions->partition)
@@ -473,8 +500,8 @@ void add_offsets_reset(Command& offsets, Commands& commands) {
       target = OffsetTarget::parse_time(arguments->to_timestamp);
     if (!target) {
       throw BadCall(
-          "kafka.start is \"halt\", which is no position; say where to: --to "
-          "committed|earliest|latest, or --to-timestamp TIME");
+          "kafka.start = \"halt\" is not an offset. Use --to committed, earliest, or latest, or "
+          "--to-timestamp TIMESTAMP");
     }
     return change_offsets(options, *partitions, *arguments, *target);
   });

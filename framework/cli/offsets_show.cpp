@@ -55,7 +55,7 @@ void print_json(const Options& options, const Picture& picture) {
     entry["end"] = or_null(end);
     entry["lag"] = or_null(lag_of(&row, end));
     describe(entry, row);
-    entry["counted_since_offset"] = row.base_offset;
+    entry["counted_from_offset"] = row.base_offset + 1;
     entry["applied"] = row.applied;
     entry["duplicates"] = row.duplicates;
     entry["skipped"] = row.skipped;
@@ -128,12 +128,12 @@ int show(const Options& options, const Arguments& arguments) {
 }  // namespace
 
 void add_offsets_show(Command& offsets, Commands& commands) {
-  auto* command =
-      offsets.add_subcommand("show", "Show stored offsets, log ends, lag, state, and owner");
+  auto* command = offsets.add_subcommand(
+      "show", "Show stored offsets, end offsets, lag, state, and owner of each partition");
   const auto config = add_config_arguments(*command);
   const auto arguments = std::make_shared<Arguments>();
-  command->add_option("--topic", arguments->topic, "Only this topic")->type_name("TOPIC");
-  command->add_flag("--json", arguments->json, "For machines");
+  command->add_option("-t,--topic", arguments->topic, "Only this topic")->type_name("TOPIC");
+  command->add_json_flag(arguments->json);
   commands.set_action(command, [config, arguments] { return show(config->load(), *arguments); });
 }
 

@@ -8,6 +8,7 @@
 #include "console/bad_call.hpp"
 #include "console/config_arguments.hpp"
 #include "console/connections.hpp"
+#include "console/json.hpp"
 #include "console/operator_change.hpp"
 #include "console/partition_changes.hpp"
 #include "console/partition_view.hpp"
@@ -18,46 +19,86 @@ namespace {
 
 using ledger::PartitionState;
 
+struct Reason {
+  std::string text;
+  bool json = false;
+};
+
+const char* word_of(StateChange change) {
+  switch (change) {
+    case StateChange::kDone:
+      return "changed";
+    case StateChange::kWasSo:
+      return "unchanged";
+    case StateChange::kChangedMeanwhile:
+      break;
+  }
+  return "conflict";
+}
+
 /// Pause and resume differ in the state alone.
 int set_state(const Options& options, const PartitionArguments& partitions, PartitionState state,
-              const std::string& reason) {
+              const Reason& reason) {
   const auto session = connect_database(options);
   const auto consumer = require_consumer(*session, options);
   bool changed_meanwhile = false;
+  auto json = Json::array();
   for (const auto& row : choose_rows(*session, options, consumer, partitions)) {
     const auto name = name_of(row.partition);
-    switch (set_partition_state(*session, options, consumer, row, state, reason)) {
+    const auto change = set_partition_state(*session, options, consumer, row, state, reason.text);
+    json.push_back(
+        {{"topic", row.partition.topic},
+         {"partition", row.partition.partition},
+         {"result", word_of(change)},
+         {"previous_state", ledger::to_string(row.state)},
+         {"state", change == StateChange::kChangedMeanwhile ? Json(nullptr)
+                                                            : Json(ledger::to_string(state))},
+         {"offset", row.stored.next()}});
+    if (reason.json && change != StateChange::kChangedMeanwhile)
+      continue;
+    switch (change) {
       case StateChange::kDone:
-        std::cout << fmt::format("{} was {} and is {} now; next offset {}\n", name,
+        std::cout << fmt::format("{} was {} and is {} now. Next offset: {}\n", name,
                                  ledger::to_string(row.state), ledger::to_string(state),
                                  row.stored.next());
         break;
       case StateChange::kWasSo:
-        std::cout << fmt::format("{} is {} already\n", name, ledger::to_string(state));
+        std::cout << fmt::format("{} was {} before\n", name, ledger::to_string(state));
         break;
       case StateChange::kChangedMeanwhile:
         changed_meanwhile = true;
         std::cerr << fmt::format(
-            "{}: it is not {} any more, so nothing was changed there. Check: {}\n", name,
-            ledger::to_string(row.state), command_text(options.invocation, "status"));
+            "{}: it is not {} any more, so nothing was changed there. Check:\n"
+            "  {}\n",
+            name, ledger::to_string(row.state), command_text(options.invocation, "status"));
         break;
     }
   }
+  if (reason.json)
+    std::cout << indented({{"partitions", std::move(json)}}) << '\n';
   return changed_meanwhile ? kFailed : kDone;
 }
 
 int skip(const Options& options, const PartitionArguments& partitions, std::int64_t offset,
-         const std::string& reason) {
+         const Reason& reason) {
   const auto session = connect_database(options);
   const auto consumer = require_consumer(*session, options);
   const auto row = choose_rows(*session, options, consumer, partitions).front();
-  const auto kept = skip_message(*session, options, consumer, row, offset, reason,
-                                 fmt::format("--offset {}: ", offset));
-  std::cout << fmt::format("{} is skipped; {}. {}: {}\n", name_of(row.partition, offset),
-                           row.state == PartitionState::kPaused
-                               ? "the partition stays paused"
-                               : "the partition continues after it",
-                           kept, command_text(options.invocation, "skipped list"));
+  const auto kept = skip_message(*session, options, consumer, row, offset, reason.text);
+  if (reason.json) {
+    std::cout << indented({{"topic", row.partition.topic},
+                           {"partition", row.partition.partition},
+                           {"skipped_offset", offset},
+                           {"state", ledger::to_string(row.state == PartitionState::kPaused
+                                                           ? PartitionState::kPaused
+                                                           : PartitionState::kRunning)}})
+              << '\n';
+    return kDone;
+  }
+  std::cout << fmt::format("{} is skipped. {}. The partition {}.\n  {}\n",
+                           name_of(row.partition, offset), kept,
+                           row.state == PartitionState::kPaused ? "stays paused" : "continues",
+                           command_text(options.invocation, "skipped list"));
   return kDone;
 }
 
@@ -66,9 +107,9 @@ void add_state_command(Command& parent, Commands& commands, const std::string& n
   auto* command = parent.add_subcommand(name, description);
   const auto config = add_config_arguments(*command);
   const auto partitions = add_partition_arguments(*command, true);
-  const auto reason = std::make_shared<std::string>();
-  command->add_option("--because", *reason, "Why; kept in the history")->reason();
-  command->add_old_name("--reason", *reason);
+  const auto reason = std::make_shared<Reason>();
+  command->add_option("--because", reason->text, "Reason, stored in the history")->reason();
+  command->add_json_flag(reason->json);
   commands.set_action(command, [config, partitions, reason, state] {
     partitions->require_choice();
     return set_state(config->load(), *partitions, state, *reason);
@@ -79,28 +120,28 @@ void add_state_command(Command& parent, Commands& commands, const std::string& n
 
 void add_partitions(Command& parser, Commands& commands) {
   auto* partitions =
-      parser.add_subcommand("partitions", "Pause, resume, look at or skip a message; live");
-  add_state_command(*partitions, commands, "pause", "Stop processing until resumed",
+      parser.add_subcommand("partitions", "Pause or resume partitions; inspect or skip a message");
+  add_state_command(*partitions, commands, "pause",
+                    "Pause partitions until they are resumed; no restart is required",
                     PartitionState::kPaused);
-  add_state_command(*partitions, commands, "resume", "Go on after a pause or a halt",
+  add_state_command(*partitions, commands, "resume", "Resume paused or halted partitions",
                     PartitionState::kRunning);
 
   auto* command = partitions->add_subcommand(
-      "skip", "Leave out the message that comes next; it is kept in skipped_messages");
+      "skip", "Skip the next message of a partition; it is stored in skipped_messages");
   const auto config = add_config_arguments(*command);
   const auto chosen = add_partition_arguments(*command, false);
   const auto offset = std::make_shared<std::int64_t>(-1);
-  const auto reason = std::make_shared<std::string>();
-  command->add_option("--offset", *offset, "Its offset, as the halt names it")
+  const auto reason = std::make_shared<Reason>();
+  command->add_option("--offset", *offset, "Offset of the message, as in the halt")
       ->required()
       ->not_negative()
       ->type_name("N");
-  command->add_old_name("--reason", *reason);
-  command->add_option("--because", *reason, "Why (required); stored with the message")->reason();
+  command->add_option("--because", reason->text, "Reason, stored with the message")
+      ->required()
+      ->reason();
+  command->add_json_flag(reason->json);
   commands.set_action(command, [config, chosen, offset, reason] {
-    // Not by required(), which would refuse the old name.
-    if (reason->empty())
-      throw BadCall("give the reason with --because TEXT; it is stored with the message");
     return skip(config->load(), *chosen, *offset, *reason);
   });
   add_partitions_peek(*partitions, commands);

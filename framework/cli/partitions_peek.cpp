@@ -45,7 +45,7 @@ void print(const Message& message, const Arguments& arguments) {
     json["topic_id"] = or_null(std::string(message.topic_id()));
     json["partition"] = message.partition();
     json["offset"] = message.offset();
-    json["timestamp_ms"] = or_null(message.timestamp());
+    json["timestamp"] = or_null(message.timestamp());
     auto& headers = json["headers"] = Json::array();
     for (const auto& header : message.headers()) {
       headers.push_back({{"name", as_json(header.name)}, {"value", as_json(header.value)}});
@@ -79,11 +79,11 @@ int peek(const Options& options, const Arguments& arguments) {
   const auto record = kafka::fetch_one_kept(*client, partition, offset, kMessageTimeout);
   if (!record) {
     throw BadCall(
-        fmt::format("{} has no message at offset {} or after it", name_of(partition), offset));
+        fmt::format("{} has no message at or after offset {}", name_of(partition), offset));
   }
   if (arguments.offset && record->offset() != offset) {
-    throw BadCall(fmt::format("--offset {}: {} has no message there, the next message is at {}",
-                              offset, name_of(partition), record->offset()));
+    throw BadCall(fmt::format("{} does not exist. The next message is at offset {}",
+                              name_of(partition, offset), record->offset()));
   }
   print(record->view(partition.topic, topic_id), arguments);
   return kDone;
@@ -93,20 +93,20 @@ int peek(const Options& options, const Arguments& arguments) {
 
 void add_partitions_peek(Command& partitions, Commands& commands) {
   auto* command = partitions.add_subcommand(
-      "peek", "Show the message that halts, or that comes next: headers, key, value");
+      "peek", "Show headers, key, and value of the next message, or of the halted one");
   const auto config = add_config_arguments(*command);
   const auto arguments = std::make_shared<Arguments>();
   arguments->partition = add_partition_arguments(*command, false);
-  command->add_option("--offset", arguments->offset, "The message at this offset instead")
+  command->add_option("--offset", arguments->offset, "Show the message at this offset instead")
       ->not_negative()
       ->type_name("N");
   command
       ->add_option("--max-bytes", arguments->max_bytes,
-                   "Bytes shown of the value, the key, and each header")
+                   "Limit of bytes of the value, the key, and each header")
       ->within(1, kMostShown)
       ->type_name("N")
       ->shows_default();
-  command->add_flag("--json", arguments->json, "For machines");
+  command->add_json_flag(arguments->json);
   commands.set_action(command, [config, arguments] { return peek(config->load(), *arguments); });
 }
 

@@ -128,11 +128,18 @@ Ended relay(const Program& program, Reload& reload, bool drain) {
 }  // namespace
 
 void add_relay(Command& parser, Commands& commands) {
-  auto* command = parser.add_subcommand(
-      "relay", "Publish the outbox to Kafka until SIGTERM or SIGINT, and do nothing else");
+  auto* command =
+      parser.add_subcommand("relay", "Publish the outbox to Kafka until SIGTERM or SIGINT");
   const auto config = add_config_arguments(*command);
+  config->read_elsewhere = true;
   const auto drain = std::make_shared<bool>(false);
-  command->add_flag("--drain", *drain, "End once nothing waits");
+  command->add_flag("--drain", *drain, "Exit once no message waits");
+  command->footer(exit_status_text({{"0", "stopped or drained"},
+                                    {"1", "cannot continue; the last log line contains the reason"},
+                                    {"2", "usage or configuration error; nothing was changed"},
+                                    {"130", "second SIGINT; stopped immediately"},
+                                    {"143", "second SIGTERM; stopped immediately"}},
+                                   "Every exit is safe: unpublished messages stay in the outbox"));
   commands.set_action(command, [&commands, config, drain] {
     const auto read = [config](config::Files& files) { return config->load_to_relay(&files); };
     const auto& program = commands.program();

@@ -121,16 +121,31 @@ Ended run(const Program& program, Reload& reload) {
 }  // namespace
 
 void add_run(Command& parser, Commands& commands) {
-  auto* command = parser.add_subcommand("run", "Consume until SIGTERM or SIGINT");
+  auto* command =
+      parser.add_subcommand("run", "Consume and apply messages until SIGTERM or SIGINT");
   const auto config = add_config_arguments(*command);
+  config->read_elsewhere = true;
   command
       ->add_option("--default", config->defaults,
-                   "Value of an option that the configuration does not set; may be repeated")
+                   "Default of an option that the configuration does not set; repeatable")
       ->one_value_each()
       ->type_name("KEY=VALUE");
   const auto drain = std::make_shared<bool>(false);
   command->add_flag("--drain", *drain,
-                    "End once every partition has reached the end it had at start");
+                    "Exit once every partition reaches the end offset it had at startup");
+  command->footer(exit_status_text(
+      {{"0", "stopped or drained; all in-flight messages finished"},
+       {"1", "cannot continue; the last log line contains the reason"},
+       {"2", "usage or configuration error; nothing was changed"},
+       {"4", "drained, but a partition is halted, or is paused before its end offset"},
+       {"5",
+        "shutdown_timeout expired; in-flight messages were abandoned and will be processed again"},
+       {"6",
+        "a handler did not return and could not be interrupted; its message will be processed "
+        "again"},
+       {"130", "second SIGINT; stopped immediately"},
+       {"143", "second SIGTERM; stopped immediately"}},
+      "Every exit is safe: unfinished messages are processed again"));
   commands.set_action(command, [&commands, config, drain] {
     const auto read = [config, drain](config::Files& files) {
       auto options = config->load(&files);

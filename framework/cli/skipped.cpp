@@ -46,13 +46,13 @@ void print_json(const std::vector<ledger::SkippedMessage>& skipped) {
                   {"reason", message.reason},
                   {"payload", message.omitted ? "omitted" : "complete"},
                   {"value_bytes", or_null(message.value_bytes)},
-                  {"timestamp_ms", or_null(message.timestamp)},
+                  {"timestamp", or_null(message.timestamp)},
                   {"skipped_at", message.skipped_at},
                   {"actor", message.actor}};
     describe(entry, message.halt.value_or(ledger::Halt{}));
     array.push_back(std::move(entry));
   }
-  std::cout << indented(array) << '\n';
+  std::cout << indented({{"skipped_messages", std::move(array)}}) << '\n';
 }
 
 void print_table(const std::vector<ledger::SkippedMessage>& skipped, std::int64_t limit) {
@@ -99,18 +99,19 @@ int list(const Options& options, const Arguments& arguments) {
 }  // namespace
 
 void add_skipped(Command& parser, Commands& commands) {
-  auto* skipped = parser.add_subcommand("skipped", "Messages that were left out on purpose");
-  auto* command = skipped->add_subcommand("list", "Which, when, by whom and why; newest first");
+  auto* skipped = parser.add_subcommand("skipped", "List skipped messages");
+  auto* command = skipped->add_subcommand(
+      "list", "List skipped messages with time, operator, and reason; newest first");
   const auto config = add_config_arguments(*command);
   const auto arguments = std::make_shared<Arguments>();
-  command->add_option("--topic", arguments->filter.topic, "Of this topic")->type_name("TOPIC");
-  command->add_option("--partition", arguments->filter.partition, "Of this partition")
+  command->add_option("-t,--topic", arguments->filter.topic, "Only this topic")->type_name("TOPIC");
+  command->add_option("-p,--partition", arguments->filter.partition, "Only this partition")
       ->not_negative()
-      ->type_name("N");
-  command->add_option("--limit", arguments->limit, "At most so many")
+      ->type_name("P");
+  command->add_option("--limit", arguments->limit, "Limit of messages")
       ->at_most_entries()
       ->shows_default();
-  command->add_flag("--json", arguments->json, "For machines");
+  command->add_json_flag(arguments->json);
   commands.set_action(command, [config, arguments] { return list(config->load(), *arguments); });
 }
 

@@ -222,12 +222,10 @@ int status(const Options& options, const Arguments& arguments) {
 
 void add_status(Command& parser, Commands& commands) {
   auto* command = parser.add_subcommand(
-      "status", "One screen: what is wrong and what to do, partitions, lag, dead letters");
+      "status", "Show problems, what to do about them, lag, and dead letters");
   const auto config = add_config_arguments(*command);
   const auto arguments = std::make_shared<Arguments>();
-  command
-      ->add_option("--watch", arguments->watch,
-                   "Look again and again, every 2s or as given, until Ctrl-C")
+  command->add_option("--watch", arguments->watch, "Refresh every INTERVAL until Ctrl-C")
       ->value_or("2s")
       ->type_name("[INTERVAL]");
   command
@@ -237,21 +235,19 @@ void add_status(Command& parser, Commands& commands) {
       ->shows_default();
   command->add_flag(
       "--exit-code", arguments->exit_code,
-      "End with 3 when a partition is halted, a topic does not exist, nothing is stored "
-      "of one, or the outbox is late");
+      "Exit with 3 if attention is required (halted, topic without offsets, late outbox, ...)");
   command
       ->add_option("--fail-on", arguments->fail_on,
-                   "The same, and with 3 also for: dead-letters, unowned, paused, stalled, "
-                   "retrying, probation, outbox (messages set apart)")
+                   "Exit with 3 also for dead-letters, unowned, paused, stalled, retrying, "
+                   "probation, outbox")
       ->separated_by_commas()
       ->one_of({"halted", "dead-letters", "unowned", "paused", "stalled", "retrying", "probation",
-                "outbox"},
-               Argument::Help::kLists)
+                "outbox"})
       ->type_name("WHAT[,WHAT]");
-  command->add_flag("--json", arguments->json, "For machines; with --watch an object a line");
+  command->add_flag("--json", arguments->json, "Print JSON; with --watch one object per line");
   command->add_flag("--all", arguments->all, "Show every problem, topic, and dead-letter handler");
   command->add_flag("--partitions", arguments->partitions,
-                    "Show each partition: OFFSET (of the next message), END, LAG, and OWNER");
+                    "Show each partition with OFFSET (of the next message), END, LAG, and OWNER");
   commands.set_action(command, [config, arguments] {
     // Before librdkafka starts its threads.
     if (!arguments->watch.empty())

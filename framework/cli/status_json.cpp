@@ -1,4 +1,4 @@
-// The look of `status` as JSON.
+// `status --json`.
 #include "cli/status.hpp"
 #include "console/json.hpp"
 #include "console/partition_view.hpp"
@@ -25,7 +25,7 @@ Json totals_json(const StatusTotals& totals) {
   json["eta_seconds"] = or_null(totals.eta_seconds);
   json["dead_letters"] = count(&StatusCounts::dead_letters);
   json["parked_messages"] = count(&StatusCounts::parked_messages);
-  json["retry_later"] = count(&StatusCounts::retry_later);
+  json["scheduled_retries"] = count(&StatusCounts::retry_later);
   return json;
 }
 
@@ -42,23 +42,23 @@ Json partition_json(const StatusPartition& partition) {
     return json;
   const auto& row = *partition.row;
   describe(json, row);
-  json["ahead"] = {{"finished", row.ahead.finished},
-                   {"up_to", row.ahead.finished > 0 ? Json(row.ahead.up_to) : Json(nullptr)},
-                   {"trying", row.ahead.trying},
-                   {"failed_attempts", row.ahead.attempts}};
+  json["out_of_order"] = {{"completed", row.ahead.finished},
+                          {"up_to", row.ahead.finished > 0 ? Json(row.ahead.up_to) : Json(nullptr)},
+                          {"retrying", row.ahead.trying},
+                          {"failed_attempts", row.ahead.attempts}};
   return json;
 }
 
 Json server_json(const ledger::ServerView& server) {
   Json json;
-  json["sees_all_sessions"] = server.sees_all;
+  json["all_sessions_visible"] = server.sees_all;
   json["consumer_connections"] = server.consumer_connections;
   json["pawl_connections"] = server.pawl_connections;
   json["connections"] = server.connections;
   json["max_connections"] = server.max_connections;
-  auto& holders = json["hold_back_vacuum"] = Json::array();
+  auto& holders = json["vacuum_blockers"] = Json::array();
   for (const auto& holder : server.holders) {
-    holders.push_back({{"what", holder.what},
+    holders.push_back({{"kind", holder.what},
                        {"name", holder.name},
                        {"user", or_null(holder.user)},
                        {"application_name", or_null(holder.application)},
@@ -70,10 +70,10 @@ Json server_json(const ledger::ServerView& server) {
 }
 
 Json leases_json(const ledger::LeaseCounts& counts) {
-  return {{"in_hand", counts.in_hand},
+  return {{"in_flight", counts.in_hand},
           {"unknown", counts.unknown},
           {"done", counts.done},
-          {"losses", counts.losses}};
+          {"lease_losses", counts.losses}};
 }
 
 }  // namespace
@@ -83,19 +83,19 @@ std::string status_json(const Status& status, bool indented) {
   root["cluster"] = status.cluster;
   root["group"] = status.group;
   root["verdict"] = verdict_of(status);
-  root["time_ms"] = status.now_ms;
+  root["time"] = json_of(Timestamp{std::chrono::milliseconds{status.now_ms}});
   root["postgres_problem"] = or_null(status.postgres_problem);
   root["kafka_problem"] = or_null(status.kafka_problem);
   root["missing_topics"] = status.missing_topics;
-  root["gone_topics"] = status.gone_topics;
-  auto& refused = root["refused_topics"] = Json::array();
+  root["deleted_topics"] = status.gone_topics;
+  auto& refused = root["access_denied_topics"] = Json::array();
   for (const auto& [topic, why] : status.refused_topics)
     refused.push_back({{"topic", topic}, {"reason", why}});
   auto& ambiguous = root["ambiguous_topics"] = Json::array();
   for (const auto& [topic, why] : status.ambiguous_topics)
     ambiguous.push_back({{"topic", topic}, {"reason", why}});
   root["outbox"] = status.outbox ? outbox_json(*status.outbox) : Json(nullptr);
-  root["leases"] = status.leases ? leases_json(*status.leases) : Json(nullptr);
+  root["calls"] = status.leases ? leases_json(*status.leases) : Json(nullptr);
   root["totals"] = totals_json(totals_of(status));
   auto& partitions = root["partitions"] = Json::array();
   for (const auto& partition : status.partitions)
@@ -107,10 +107,10 @@ std::string status_json(const Status& status, bool indented) {
                          {"handler", count.handler},
                          {"reason", count.reason},
                          {"status", count.status},
-                         {"letters", count.letters},
-                         {"oldest", count.oldest},
-                         {"retried", count.retried},
-                         {"next_due", or_null(count.next_due)}});
+                         {"messages", count.letters},
+                         {"oldest_failed_at", count.oldest},
+                         {"scheduled", count.retried},
+                         {"next_due_at", or_null(count.next_due)}});
     }
     auto& differing = root["handlers_differ"] = Json::array();
     for (const auto& topic : status.differing) {
@@ -121,7 +121,7 @@ std::string status_json(const Status& status, bool indented) {
     auto& conditions = root["conditions"] = Json::array();
     for (const auto& [owner, condition] : status.conditions) {
       conditions.push_back({{"kind", to_string(condition.kind)},
-                            {"what", condition.what},
+                            {"subject", condition.what},
                             {"since", ledger::to_string(condition.since)},
                             {"messages", condition.messages},
                             {"cause", condition.cause},
@@ -129,7 +129,7 @@ std::string status_json(const Status& status, bool indented) {
                             {"process", owner}});
     }
     root["parked_keys"] = status.server.parked_keys;
-    root["left_parked_keys"] = status.server.left_parked_keys;
+    root["parked_keys_without_dead_letter"] = status.server.left_parked_keys;
     root["server"] = server_json(status.server);
   }
   return root.dump(indented ? 2 : -1, ' ', false, Json::error_handler_t::replace);

@@ -45,8 +45,8 @@ struct Arguments {
 milliseconds time_of(const std::string& option, const std::string& text) {
   const auto time = config::parse_duration(text);
   if (!time || *time < kShortestInterval || *time > kLongestTime) {
-    throw BadCall(
-        fmt::format("{} {}: not a time between 100ms and 24h; write it as 2s or 1m", option, text));
+    throw BadCall(fmt::format("invalid value for {}: \"{}\". Use a duration from 100ms to 24h",
+                              option, text));
   }
   return *time;
 }
@@ -184,32 +184,30 @@ class Tail {
 }  // namespace
 
 void add_tail(Command& parser, Commands& commands) {
-  auto* command = parser.add_subcommand(
-      "tail", "Follow what is processed, line by line: offsets, dead letters, halts, owners");
+  auto* command = parser.add_subcommand("tail", "Follow processing live");
   const auto config = add_config_arguments(*command);
   const auto arguments = std::make_shared<Arguments>();
-  command->add_option("--topic", arguments->topic, "Only this topic")->type_name("TOPIC");
-  command->add_option("--partition", arguments->partition, "Only this partition of it")
+  command->add_option("-t,--topic", arguments->topic, "Only this topic")->type_name("TOPIC");
+  command->add_option("-p,--partition", arguments->partition, "Only this partition of the topic")
       ->not_negative()
       ->type_name("P");
-  command->add_option("--interval", arguments->interval, "Between two looks")
-      ->type_name("TIME")
+  command->add_option("--interval", arguments->interval, "Time between two samples")
+      ->type_name("DURATION")
       ->shows_default();
-  auto* time = command->add_option("--for", arguments->time, "End after so long: 10s");
-  time->type_name("TIME");
-  command->add_flag("--once", arguments->once, "Two looks, an interval apart");
+  auto* time = command->add_option("--for", arguments->time, "Exit after this time");
+  time->type_name("DURATION");
+  command->add_flag("--once", arguments->once, "Exit after the second sample");
   command->add_flag("--messages", arguments->messages,
-                    "Read from Kafka what was passed, up to 20 records of a partition and look: "
-                    "offset, time, record key, size, handler");
-  command->add_flag("--values", arguments->values, "With --messages: also the values, cut");
-  command->add_flag("--json", arguments->json, "For machines: an object a line");
+                    "Also read processed records from Kafka: up to 20 per partition and sample");
+  command->add_flag("--values", arguments->values, "With --messages: also show truncated values");
+  command->add_flag("--json", arguments->json, "Print JSON, one object per line");
   commands.set_action(command, [&commands, config, arguments] {
     if (arguments->partition && arguments->topic.empty())
-      throw BadCall("--partition: say of which topic: --topic TOPIC");
+      throw BadCall("--partition requires --topic");
     if (arguments->values && !arguments->messages)
-      throw BadCall("--values shows values of messages: give --messages as well");
+      throw BadCall("--values requires --messages");
     if (arguments->once && !arguments->time.empty())
-      throw BadCall("--once and --for exclude each other; give one of them");
+      throw BadCall("--once and --for exclude each other. Use one of them");
     // Before librdkafka starts its threads.
     StopSignals::block();
     const auto options = config->load();

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <sstream>
 
 #include "cli/commands.hpp"
 #include "cli/message_file.hpp"
@@ -35,6 +36,7 @@
 #include "ledger/history_view.hpp"
 #include "ledger/key_view.hpp"
 #include "ledger/offset_register.hpp"
+#include "ledger/rows.hpp"
 #include "message/idempotency_key.hpp"
 #include "message/traceparent.hpp"
 #include "pawl/errors.hpp"
@@ -54,6 +56,7 @@ struct Arguments {
   std::optional<std::int64_t> offset;
   bool commit = false;
   bool force = false;
+  bool json = false;
   std::string because;
 };
 
@@ -110,6 +113,20 @@ class Source {
   std::optional<kafka::Record> record_;
 };
 
+/// What commands print for people, while it exists.
+class CapturedText {
+ public:
+  CapturedText() : screen_(std::cout.rdbuf(text_.rdbuf())) {}
+  ~CapturedText() { std::cout.rdbuf(screen_); }
+  CapturedText(const CapturedText&) = delete;
+  CapturedText& operator=(const CapturedText&) = delete;
+  [[nodiscard]] std::string text() const { return text_.str(); }
+
+ private:
+  std::ostringstream text_;
+  std::streambuf* screen_;
+};
+
 std::string shown(std::optional<std::string_view> bytes) {
   return to_text(decode(bytes, kShown));
 }
@@ -147,8 +164,10 @@ class CommitByHand final : public engine::LastStep {
 
 class Trial {
  public:
-  Trial(const Options& options, const Registry& registry, const Message& message)
-      : options_(options),
+  /// `report`: of --json.
+  Trial(const Options& options, const Registry& registry, const Message& message, Json& report)
+      : report_(report),
+        options_(options),
         router_(options, registry),
         message_(message),
         json_(reader_, message),
@@ -157,6 +176,15 @@ class Trial {
       on_connect(session_->connection());
     // dblink_exec commits on its server even where the trial is rolled back.
     handlers::require_atomicity(*session_, router_, options.handlers);
+    report_["message"] = {{"topic", std::string(message.topic())},
+                          {"partition", message.partition()},
+                          {"offset", message.offset()}};
+    for (const auto* absent : {"handler", "idempotency_key", "scope", "result", "processed_before"})
+      report_[absent] = nullptr;
+    report_["statements"] = Json::array();
+    report_["rows"] = Json::array();
+    report_["response"] = nullptr;
+    report_["error"] = nullptr;
   }
 
   int run(const Arguments& arguments) {
@@ -166,20 +194,25 @@ class Trial {
     try {
       binding_ = router_.route(message_, json_);
       if (binding_ == nullptr) {
+        report_["result"] = "no-handler";
         say("handler", "-");
         return result(
             "unmatched: no handler of this topic has a `when` that holds; failures.unmatched "
             "decides what `run` does",
             kFailed);
       }
+      report_["handler"] = binding_->label;
       say("handler", binding_->label);
       has_key = find_key();
     } catch (...) {  // code's may be anything
       return fail(true);
     }
+    if (!has_key)
+      report_["result"] = "no-key";
     if (has_key) {
       if (const auto before = find_before()) {
         if (!commit && !arguments.force) {
+          report_["result"] = before->conflicts ? "conflict" : "duplicate";
           return result(before->text + ". --force shows its effects all the same",
                         before->conflicts ? kFailed : kDone);
         }
@@ -187,6 +220,8 @@ class Trial {
       }
     }
     if (binding_->leased != nullptr) {
+      if (has_key)
+        report_["result"] = "external-call";
       say("effect", "an external call under a lease, which `try` does not make");
       try {
         say_request();
@@ -232,6 +267,8 @@ class Trial {
     key_ = std::get<engine::Key>(key).text;
     std::string buffer;
     scope_ = engine::scope_name(options_.kafka, binding_->scope, message_.topic(), buffer);
+    report_["idempotency_key"] = key_;
+    report_["scope"] = scope_;
     say("key", fmt::format("{} in scope {}", printable(key_), printable(scope_)));
     return true;
   }
@@ -248,8 +285,14 @@ class Trial {
     if (found.empty())
       return std::nullopt;
     const auto& before = found.front();
+    const bool conflicts =
+        binding_->conflicts(message::payload_hash(message_), before.payload_hash);
+    report_["processed_before"] = {{"topic", before.topic},
+                                   {"partition", before.partition},
+                                   {"offset", before.offset},
+                                   {"conflict", conflicts}};
     const auto place = place_of(before.topic, before.partition, before.offset);
-    if (binding_->conflicts(message::payload_hash(message_), before.payload_hash)) {
+    if (conflicts) {
       return Before{true, fmt::format("conflict: its key was applied with another payload at {}; "
                                       "idempotency.conflict decides what `run` does",
                                       place)};
@@ -292,14 +335,19 @@ class Trial {
     const auto* planner = binding_->handler->planner();
     const bool bound = planner != nullptr && planner->plan(plan, message_, json_);
     for (std::size_t i = 0; i < written.size(); ++i) {
+      auto& statement = report_["statements"].emplace_back(
+          Json{{"sql", written[i].sql}, {"parameters", nullptr}});
       say("sql", written[i].sql);
       if (!bound || i >= plan.steps().size())
         continue;
       auto& parameters = plan.steps()[i].request.parameters;
       const auto view = parameters.view();
+      auto& bound_values = statement["parameters"] = Json::array();
       for (int p = 0; p < parameters.count(); ++p) {
         const auto* value = view.values[p];
         const auto length = static_cast<std::size_t>(view.lengths[p]);
+        bound_values.push_back(
+            value == nullptr ? Json(nullptr) : readable(std::string_view(value, length), kShown));
         say("", fmt::format("${} = {}", p + 1,
                             value == nullptr ? "NULL" : shown(std::string_view(value, length))));
       }
@@ -308,6 +356,10 @@ class Trial {
 
   int fail(bool alive) {
     const auto failure = engine::explain(std::current_exception(), alive);
+    report_["result"] = "failed";
+    report_["error"] = {{"text", failure.text},
+                        {"sqlstate", or_null(failure.sqlstate)},
+                        {"detail", or_null(failure.detail)}};
     (void)result(fmt::format("failed: {}{}", failure.text, engine::sqlstate_text(failure)),
                  kFailed);
     if (!failure.detail.empty())
@@ -333,15 +385,17 @@ class Trial {
       request.to(check);
       (void)frame.exec(request);
       say_rows(frame);
+      report_["response"] = readable(response);
       if (response)
         say("response", shown(*response));
     } catch (...) {  // code's may be anything
       return fail(session_->alive());
     }
+    report_["result"] = "rolled-back";
     return result("success; rolled back, so nothing is stored", kDone);
   }
 
-  static void say_rows(postgres::Frame& frame) {
+  void say_rows(postgres::Frame& frame) {
     const postgres::Statement touched{"", kTouched};
     postgres::Request request;
     request.to(touched);
@@ -350,6 +404,10 @@ class Trial {
     if (PQntuples(rows) == 0)
       say("rows", "none");
     for (int row = 0; row < PQntuples(rows); ++row) {
+      report_["rows"].push_back({{"table", std::string(PQgetvalue(rows, row, 0))},
+                                 {"inserted", ledger::integer(rows, row, 1)},
+                                 {"updated", ledger::integer(rows, row, 2)},
+                                 {"deleted", ledger::integer(rows, row, 3)}});
       say("rows", fmt::format("{}: {} inserted, {} updated, {} deleted", PQgetvalue(rows, row, 0),
                               PQgetvalue(rows, row, 1), PQgetvalue(rows, row, 2),
                               PQgetvalue(rows, row, 3)));
@@ -377,12 +435,14 @@ class Trial {
     try {
       const auto outcome =
           processor.process(*session_, {message_, known->id, std::nullopt, last}, subject);
+      report_["result"] = outcome == ledger::Outcome::kDuplicate ? "duplicate" : "committed";
       return result(outcome == ledger::Outcome::kDuplicate
                         ? "duplicate: nothing was done"
                         : "committed: key and effects are stored, and the stored offset is "
                           "unchanged",
                     kDone);
     } catch (const KeyIsParked&) {
+      report_["result"] = "record-key-parked";
       return result(
           fmt::format("not committed: a dead letter of its record key is unresolved, and later "
                       "messages of the key wait for it. Replay or discard it first. List it:\n  {} "
@@ -394,6 +454,7 @@ class Trial {
     }
   }
 
+  Json& report_;
   const Options& options_;
   const handlers::Router router_;
   const Message message_;
@@ -409,35 +470,51 @@ int try_it(const Program& program, const Options& options, const Arguments& argu
   const bool from_kafka = !arguments.topic.empty() || arguments.partition || arguments.offset;
   const bool complete = !arguments.topic.empty() && arguments.partition && arguments.offset;
   if (arguments.file.empty() == !from_kafka || (from_kafka && !complete))
-    throw BadCall("give --message FILE, or --topic, --partition and --offset");
+    throw BadCall("--message FILE, or --topic, --partition, and --offset, are required");
   if (arguments.commit && arguments.because.empty())
-    throw BadCall("--commit: give the reason with --because TEXT; it is kept in the history");
+    throw BadCall("--commit requires --because TEXT");
   const Source source(options, arguments);
-  return Trial(options, program.registry, source.message()).run(arguments);
+  Json report;
+  const auto trial = [&] {
+    return Trial(options, program.registry, source.message(), report).run(arguments);
+  };
+  if (!arguments.json)
+    return trial();
+  const auto code = [&] {
+    const CapturedText captured;
+    const auto code_of_trial = trial();
+    report["text"] = captured.text();
+    return code_of_trial;
+  }();
+  std::cout << indented(report) << '\n';
+  return code;
 }
 
 }  // namespace
 
 void add_try(Command& parser, Commands& commands) {
   auto* command = parser.add_subcommand(
-      "try", "What one message would do: handler, key, SQL, rows; then roll it back");
+      "try", "Process one message, show handler, key, SQL, and rows, and roll back");
   const auto config = add_config_arguments(*command);
   const auto arguments = std::make_shared<Arguments>();
   command
       ->add_option("--message", arguments->file,
-                   "A message in a file, as `partitions peek --json` prints it")
+                   "File with the message, as printed by partitions peek --json")
       ->type_name("FILE");
-  command->add_option("--topic", arguments->topic, "Or one of Kafka's: its topic")
-      ->type_name("NAME");
-  command->add_option("--partition", arguments->partition, "Its partition")->type_name("P");
-  command->add_option("--offset", arguments->offset, "Its offset")->not_negative()->type_name("N");
+  command->add_option("-t,--topic", arguments->topic, "Topic of the message in Kafka")
+      ->type_name("TOPIC");
+  command->add_option("-p,--partition", arguments->partition, "Partition of the message")
+      ->type_name("P");
+  command->add_option("--offset", arguments->offset, "Offset of the message")
+      ->not_negative()
+      ->type_name("N");
   command->add_flag("--commit", arguments->commit,
-                    "Keep it: key and effects in one transaction, without the offset, so that it "
-                    "is a duplicate when its turn comes");
+                    "Commit key and effects; pawl run then treats the message as a duplicate");
   command->add_flag("--force", arguments->force,
                     "Show the effects of a message that was applied before");
-  command->add_option("--because", arguments->because, "Why, with --commit; kept in the history")
+  command->add_option("--because", arguments->because, "Reason of --commit, stored in the history")
       ->reason();
+  command->add_json_flag(arguments->json);
   commands.set_action(command, [&commands, config, arguments] {
     return try_it(commands.program(), config->load(), *arguments);
   });

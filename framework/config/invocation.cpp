@@ -1,6 +1,7 @@
 #include "config/invocation.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "config/in_force.hpp"
 #include "config/overrides.hpp"
@@ -9,12 +10,22 @@
 namespace pawl {
 
 std::string command_text(const InvocationOptions& invocation, std::string_view words) {
-  auto text =
-      fmt::format("{} {} --config {}", shell_word(invocation.program), words,
-                  invocation.config_file.empty() ? "FILE" : shell_word(invocation.config_file));
-  for (const auto& override_text : invocation.overrides)
-    text += " --set " + shell_word(override_text);
+  auto text = fmt::format("{} {}", shell_word(invocation.program), words);
+  if (const auto given = config_words(invocation); !given.empty())
+    text += " " + given;
   return text;
+}
+
+std::string config_words(const InvocationOptions& invocation) {
+  std::vector<std::string> words;
+  if (!invocation.config_in_environment) {
+    words.push_back("--config " + (invocation.config_file.empty()
+                                       ? std::string("FILE")
+                                       : shell_word(invocation.config_file)));
+  }
+  for (const auto& override_text : invocation.overrides)
+    words.push_back("--set " + shell_word(override_text));
+  return fmt::format("{}", fmt::join(words, " "));
 }
 
 std::vector<std::string> overrides_to_paste(const std::vector<std::string>& overrides) {

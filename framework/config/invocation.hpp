@@ -10,12 +10,16 @@
 namespace pawl {
 
 /// "payments partitions resume --config '/etc/pawl/my file.toml'": a command of this program with
-/// the configuration in use, for people to paste into a shell. Options and arguments may follow.
+/// the configuration in use, ready to paste into a shell. Options and arguments may follow.
 [[nodiscard]] std::string command_text(const InvocationOptions& invocation, std::string_view words);
 
-/// Of texts as after --set those that a pasted command needs, so that it means the same consumer,
-/// keys, leases and handlers: all but how a process is watched ([alerts], [log], [monitoring]),
-/// with *** for what may be secret (it is refused then, or connects to nobody).
+/// The configuration alone: "--config payments.toml --set kafka.group=other"; without --config if
+/// PAWL_CONFIG names the file.
+[[nodiscard]] std::string config_words(const InvocationOptions& invocation);
+
+/// Of texts as after --set those that a pasted command requires to mean the same consumer, keys,
+/// leases, and handlers: all except how a process is monitored ([alerts], [log], [monitoring]).
+/// What may be secret is ***, which is rejected or connects to nothing.
 [[nodiscard]] std::vector<std::string> overrides_to_paste(
     const std::vector<std::string>& overrides);
 

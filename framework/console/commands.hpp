@@ -10,17 +10,22 @@
 
 namespace pawl::cli {
 
-/// The process exit codes of every command; docs/runbook.md and --help list them.
-/// `run` adds those of pawl::RunResult, and 128 + signal number when a second signal ends it.
+/// The exit codes of every command. `run` adds those of pawl::RunResult, and 128 + signal number
+/// if a second signal stops it; `migrate up` adds its own.
 enum ExitCode : int {
   kDone = 0,
   kFailed = 1,         ///< the reason is on stderr
-  kBadCall = 2,        ///< the command line or the configuration is wrong; nothing was changed
-  kNeedsSomebody = 3,  ///< `status --exit-code`: it could look, and something needs a person
+  kBadCall = 2,        ///< usage or configuration error; nothing was changed
+  kNeedsSomebody = 3,  ///< audit; status commands with --exit-code
 };
 
-/// The program that the commands belong to: its name on the command line, its handlers, and how it
-/// was begun.
+inline const std::vector<ExitStatus> kUsualExitStatus{
+    {"0", "success"},
+    {"1", "failure; the reason is on stderr"},
+    {"2", "usage or configuration error; nothing was changed"}};
+
+/// The program that has the commands: its name on the command line, its handlers, and how it was
+/// started.
 struct Program {
   std::string name;
   const Registry& registry;
@@ -28,8 +33,8 @@ struct Program {
   std::vector<std::string> arguments;  ///< as it got them, argv[0] included
 };
 
-/// The subcommands being set up. Each add_...() hangs its subcommand into a parser and stores what
-/// to do when the user chose it; the action returns the exit code and may throw.
+/// The commands being set up. Each add_...() adds its command to a parser and stores the action of
+/// the command; the action returns the exit code and may throw.
 class Commands {
  public:
   explicit Commands(Program program) : program_(std::move(program)) {}

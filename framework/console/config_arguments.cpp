@@ -1,5 +1,8 @@
 #include "console/config_arguments.hpp"
 
+#include <fmt/format.h>
+
+#include <cstdlib>
 #include <filesystem>
 
 #include "config/invocation.hpp"
@@ -10,7 +13,16 @@
 namespace pawl {
 namespace {
 
-/// In this room, since the one of the configuration does not know librdkafka.
+constexpr const char* kVariable = "PAWL_CONFIG";
+
+/// Whether PAWL_CONFIG names this absolute path.
+bool in_environment(const std::string& file) {
+  const char* const named = std::getenv(kVariable);
+  return named != nullptr && *named != '\0' &&
+         std::filesystem::absolute(named).lexically_normal() == file;
+}
+
+/// In this module, because the one of the configuration does not include librdkafka.
 config::LoadRequest request_for(const std::filesystem::path& file,
                                 const std::vector<std::string>& overrides) {
   config::LoadRequest request;
@@ -20,7 +32,7 @@ config::LoadRequest request_for(const std::filesystem::path& file,
   return request;
 }
 
-/// The file may be read from anywhere by those who paste what names it.
+/// Commands that name the file may be pasted in any folder.
 Options loaded(const config::LoadRequest& request) {
   auto options = config::load(request);
   if (!request.path.empty()) {
@@ -54,6 +66,8 @@ Options ConfigArguments::load(config::Files* files, bool may_only_relay) const {
   request.may_only_relay = may_only_relay;
   auto options = loaded(request);
   options.invocation.program = program;
+  options.invocation.config_in_environment =
+      !read_elsewhere && in_environment(options.invocation.config_file);
   return options;
 }
 
@@ -69,12 +83,12 @@ namespace {
 std::shared_ptr<ConfigArguments> add_arguments(Command& command, bool config_required) {
   auto arguments = std::make_shared<ConfigArguments>();
   arguments->program = command.program();
-  auto* config =
-      command.add_option("-c,--config", arguments->file, "The configuration, a TOML file");
-  config->type_name("FILE");
+  auto* config = command.add_option("-c,--config", arguments->file,
+                                    fmt::format("Configuration file (default: ${})", kVariable));
+  config->type_name("FILE")->from_environment(kVariable);
   if (config_required)
     config->required();
-  command.add_option("--set", arguments->overrides, "Override one value of it; may be repeated")
+  command.add_option("--set", arguments->overrides, "Override one option; repeatable")
       ->one_value_each()
       ->type_name("KEY=VALUE");
   return arguments;

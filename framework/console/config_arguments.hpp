@@ -19,10 +19,12 @@ struct ConfigArguments {
   std::string file;
   std::vector<std::string> overrides;
   std::vector<std::string> defaults;  ///< of a command that has the option
-  std::string program;                ///< whose command it is
+  std::string program;                ///< that has the command
+  /// The command's texts are read elsewhere than it runs: in a log, in a browser. Their commands
+  /// name the file even if PAWL_CONFIG is set here.
+  bool read_elsewhere = false;
 
-  /// Throws ConfigErrors with everything that is wrong. `files`: those that were read before; null:
-  /// none.
+  /// Throws ConfigErrors with all errors. `files`: those that were read before; null: none.
   [[nodiscard]] Options load(config::Files* files = nullptr) const;
 
   /// The same, where what lacks both kafka.group and handlers is enough to relay the outbox
@@ -36,10 +38,11 @@ struct ConfigArguments {
   [[nodiscard]] Options load(config::Files* files, bool may_only_relay) const;
 };
 
-/// Adds the two options; the arguments are filled when the command line is parsed.
+/// Adds the two options; the arguments are filled when the command line is parsed. The default of
+/// --config is $PAWL_CONFIG.
 std::shared_ptr<ConfigArguments> add_config_arguments(Command& command);
 
-/// The same, but --config may be left out.
+/// The same, but --config may be omitted.
 std::shared_ptr<ConfigArguments> add_optional_config_arguments(Command& command);
 
 }  // namespace pawl::cli

@@ -8,7 +8,7 @@
 
 namespace pawl::cli {
 
-/// What commands print for machines: members stay in the order in which they are set.
+/// The JSON that commands print: members keep the order in which they are set.
 using Json = nlohmann::ordered_json;
 
 /// An empty text means that there is none.
@@ -21,10 +21,16 @@ Json or_null(const std::optional<T>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
 
-/// Milliseconds since 1970.
+/// "2026-01-31T00:00:00.000Z"; milliseconds since 1970 if RFC 3339 cannot express the year, which a
+/// producer may set to anything.
+[[nodiscard]] Json json_of(Timestamp time);
+
 inline Json or_null(std::optional<Timestamp> time) {
-  return time ? Json(time->time_since_epoch().count()) : Json(nullptr);
+  return time ? json_of(*time) : Json(nullptr);
 }
+
+/// What json_of() or null stands for. Throws std::invalid_argument.
+[[nodiscard]] std::optional<Timestamp> timestamp_from(const Json& json);
 
 /// Indented; what is not UTF-8 is replaced.
 inline std::string indented(const Json& json) {

@@ -8,7 +8,7 @@
 namespace pawl::cli {
 namespace {
 
-/// Text in which roff finds nothing to do: man(7), groff_char(7).
+/// Text without anything that roff interprets: man(7), groff_char(7).
 std::string plain(std::string_view text) {
   std::string result;
   bool begins = true;
@@ -31,7 +31,7 @@ std::string bold(std::string_view text) {
   return fmt::format("\\fB{}\\fR", plain(text));
 }
 
-/// As it is: lines that are laid out by spaces stay so.
+/// Lines that are laid out by spaces stay so.
 std::string as_it_is(std::string_view text) {
   return fmt::format(".nf\n{}\n.fi\n", plain(text));
 }
@@ -74,12 +74,18 @@ void add_command(const CommandTree& command, const std::string& before, std::str
     add_command(subcommand, path, text);
 }
 
+constexpr std::string_view kEnvironment =
+    ".SH ENVIRONMENT\n"
+    ".TP\n\\fBPAWL_CONFIG\\fR\nConfiguration file, if \\fB\\-\\-config\\fR is not given. Commands "
+    "in texts omit\n"
+    "\\fB\\-\\-config\\fR if it names the file in use\n";
+
 /// Texts name pages and options as a checkout has them.
 constexpr std::string_view kFiles =
     ".SH FILES\n"
-    ".TP\n\\fI/usr/share/doc/pawl/docs\\fR\nThe pages that texts call docs/NAME.md\n"
+    ".TP\n\\fI/usr/share/doc/pawl/docs\\fR\nPages that texts call docs/NAME.md\n"
     ".TP\n\\fI/usr/share/pawl/conf/reference.toml\\fR\nAll options: conf/reference.toml\n"
-    ".TP\n\\fI/usr/share/pawl/migrations\\fR\nWhat migrate applies\n";
+    ".TP\n\\fI/usr/share/pawl/migrations\\fR\nFiles that migrate applies\n";
 
 }  // namespace
 
@@ -94,9 +100,9 @@ std::string manual_page(const CommandTree& program, const std::string& version) 
       ".SH NAME\n{} \\- {}\n"
       ".SH SYNOPSIS\n{}\n"
       ".SH DESCRIPTION\n{}"
-      ".SH COMMANDS\n{}{}",
+      ".SH COMMANDS\n{}{}{}",
       plain(upper), plain(version), plain(program.name), plain(program.description),
-      usage(program, program.name), as_it_is(program.footer), commands, kFiles);
+      usage(program, program.name), as_it_is(program.footer), commands, kEnvironment, kFiles);
 }
 
 }  // namespace pawl::cli

@@ -22,8 +22,8 @@ OffsetTarget OffsetTarget::parse(const std::string& text) {
   const auto parsed = std::from_chars(text.data(), end, offset);
   if (parsed.ec != std::errc{} || parsed.ptr != end || offset < 0) {
     throw BadCall(fmt::format(
-        "--to {}: is no offset; give the offset of the next message to process (0 or more), "
-        "earliest, latest or committed",
+        "invalid value for --to: \"{}\". Use the next offset to process (0 or more), earliest, "
+        "latest, or committed",
         text));
   }
   return {Kind::kOffset, offset, text};
@@ -33,7 +33,7 @@ OffsetTarget OffsetTarget::parse_time(const std::string& text, const std::string
   const auto time = config::parse_time(text);
   if (!time) {
     throw BadCall(
-        fmt::format("{} {}: is no time; give it as RFC 3339 with a time zone, for example "
+        fmt::format("invalid value for {}: \"{}\". Use RFC 3339 with a time zone: "
                     "2026-01-31T00:00:00Z or 2026-01-31T01:00:00+01:00",
                     option, text));
   }

@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "config/invocation.hpp"
+#include "config/shell_word.hpp"
 #include "console/bad_call.hpp"
 #include "console/partition_view.hpp"
 #include "handlers/topic_entries.hpp"
@@ -20,19 +21,20 @@ constexpr std::chrono::seconds kPatience{30};
 
 void PartitionArguments::require_choice() const {
   if (partition.has_value() == all) {
-    throw BadCall(all ? "--partition and --all exclude each other; give one of them"
-                      : "say which partitions: --partition P, or --all of the topic");
+    throw BadCall(all ? "--partition and --all exclude each other. Use one of them"
+                      : "--partition P or --all is required");
   }
 }
 
 std::shared_ptr<PartitionArguments> add_partition_arguments(Command& command, bool with_all) {
   auto arguments = std::make_shared<PartitionArguments>();
-  command.add_option("--topic", arguments->topic, "The topic")->required()->type_name("TOPIC");
-  auto* partition = command.add_option("--partition", arguments->partition, "One partition of it")
-                        ->not_negative()
-                        ->type_name("P");
+  command.add_option("-t,--topic", arguments->topic, "Topic")->required()->type_name("TOPIC");
+  auto* partition =
+      command.add_option("-p,--partition", arguments->partition, "Partition of the topic")
+          ->not_negative()
+          ->type_name("P");
   if (with_all) {
-    command.add_flag("--all", arguments->all, "All partitions of it");
+    command.add_flag("--all", arguments->all, "All partitions of the topic");
   } else {
     partition->required();
   }
@@ -43,12 +45,13 @@ ledger::KnownConsumer require_consumer(postgres::Session& session, const Options
   auto consumer = ledger::find_consumer(session, options.postgres.schema, options.kafka.cluster,
                                         options.kafka.group);
   if (!consumer) {
-    throw FatalError(fmt::format(
-        "this database knows no consumer {}/{} (kafka.cluster/kafka.group); correct them or "
-        "postgres.url, or run it first. Positions are stated before the first run by: {} "
-        "--topic TOPIC --all --to earliest",
-        options.kafka.cluster, options.kafka.group,
-        command_text(options.invocation, "offsets set")));
+    throw FatalError(
+        fmt::format("this database has no consumer {}/{}. Check kafka.cluster, kafka.group, and "
+                    "postgres.url, or "
+                    "run the consumer first\n"
+                    "  Set offsets before the first run:  {} --topic TOPIC --all --to earliest",
+                    options.kafka.cluster, options.kafka.group,
+                    command_text(options.invocation, "offsets set")));
   }
   return *consumer;
 }
@@ -61,16 +64,15 @@ void require_handled(const Options& options, const std::string& topic) {
   for (const auto& pattern : entries.patterns())
     topics.push_back(pattern.text());
   throw BadCall(
-      fmt::format("--topic {}: no handler of the configuration has it, and no offset of it is "
-                  "stored; the handlers' topics are: {}",
-                  topic, fmt::join(topics, ", ")));
+      fmt::format("topic {} has no handler and no stored offset. Topics with a handler: {}", topic,
+                  fmt::join(topics, ", ")));
 }
 
 std::vector<ledger::RegisterRow> choose_rows(postgres::Session& session, const Options& options,
                                              const ledger::KnownConsumer& consumer,
                                              const PartitionArguments& arguments) {
   if (arguments.topic.empty())
-    throw BadCall("--topic \"\": name the topic (a variable of the shell may be empty)");
+    throw BadCall("--topic is empty. Name the topic; a shell variable may be empty");
   auto rows = ledger::read_register(session, options.postgres.schema, consumer.id, arguments.topic);
   if (rows.empty())
     require_handled(options, arguments.topic);
@@ -79,11 +81,17 @@ std::vector<ledger::RegisterRow> choose_rows(postgres::Session& session, const O
                   [&](const auto& row) { return row.partition.partition != *arguments.partition; });
   }
   if (rows.empty()) {
-    throw FatalError(fmt::format(
-        "no offset is stored for {}{}: {} has not been assigned it yet; what is stored shows: {}; "
-        "`offsets set` states a position",
-        arguments.topic, arguments.all ? "" : fmt::format(" [{}]", *arguments.partition),
-        options.kafka.group, command_text(options.invocation, "offsets show")));
+    throw FatalError(
+        fmt::format("consumer {} has no stored offset for {}\n"
+                    "  Stored offsets:  {}\n"
+                    "  Set an offset:   {} {} --to OFFSET",
+                    options.kafka.group,
+                    arguments.all ? "topic " + arguments.topic
+                                  : name_of({arguments.topic, *arguments.partition}),
+                    command_text(options.invocation, "offsets show"),
+                    command_text(options.invocation, "offsets set"),
+                    arguments.all ? fmt::format("--topic {} --all", shell_word(arguments.topic))
+                                  : partition_words({arguments.topic, *arguments.partition})));
   }
   return rows;
 }
@@ -99,15 +107,17 @@ void change_register(const InvocationOptions& invocation, const TopicPartition& 
       return;
     } catch (const postgres::InDoubt& error) {
       throw FatalError(fmt::format(
-          "{}: {}; whether it was stored is unknown: repeat it if this does not show it: {}", name,
-          error.what(), look));
+          "{}: {}. Whether the change was stored is unknown. If this does not show it, repeat it:\n"
+          "  {}",
+          name, error.what(), look));
     } catch (const postgres::Error& error) {
       using postgres::FailureClass;
       if (error.failure() == FailureClass::kFenced ||
           error.failure() == FailureClass::kOutOfOrder) {
         throw FatalError(fmt::format(
-            "{}: the partition has moved since it was read, nothing was changed ({}); repeat the "
-            "command if it still applies: {}",
+            "{}: the partition changed after it was read, so nothing was changed ({}). Repeat the "
+            "command if it still applies:\n"
+            "  {}",
             name, error.what(), look));
       }
       if (error.failure() == FailureClass::kContention &&
@@ -115,13 +125,14 @@ void change_register(const InvocationOptions& invocation, const TopicPartition& 
         continue;
       }
       throw FatalError(fmt::format(
-          "{}: {} (SQLSTATE {}), nothing was changed; {}", name, error.what(), error.sqlstate(),
+          "{}: {} (SQLSTATE {}). Nothing was changed. {}", name, error.what(), error.sqlstate(),
           error.failure() == FailureClass::kContention
-              ? "another session holds the row: see pg_stat_activity, and end the session of a "
-                "stopped process with pg_terminate_backend"
-          : error.is_of_set_up() ? "the role lacks a right that this names: " +
-                                       command_text(invocation, "migrate grants") + " --role ROLE"
-                                 : "correct that and repeat the command"));
+              ? "Another session locks the row. Find it in pg_stat_activity. If its process is "
+                "stopped, end the session with pg_terminate_backend"
+          : error.is_of_set_up()
+              ? "The role lacks a privilege. This prints all that it requires:\n  " +
+                    command_text(invocation, "migrate grants") + " --role ROLE"
+              : "Fix the cause, then repeat the command"));
     }
   }
 }

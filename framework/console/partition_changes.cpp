@@ -20,7 +20,7 @@ constexpr std::chrono::milliseconds kFetchTimeout{15000};
 kafka::Record next_record(const kafka::Client& client, const ledger::RegisterRow& row) {
   auto record = kafka::fetch_one(client, row.partition, row.stored.next(), kFetchTimeout);
   if (!record) {
-    throw BadCall(fmt::format("{} is at its end: there is no message at offset {} to skip",
+    throw BadCall(fmt::format("{} is at its end: it has no message at offset {} to skip",
                               name_of(row.partition), row.stored.next()));
   }
   return *std::move(record);
@@ -51,9 +51,9 @@ StateChange set_partition_state(postgres::Session& session, const Options& optio
 
 std::string skip_message(postgres::Session& session, const Options& options,
                          const ledger::KnownConsumer& consumer, const ledger::RegisterRow& row,
-                         std::int64_t offset, const std::string& reason, const std::string& place) {
+                         std::int64_t offset, const std::string& reason) {
   if (offset <= row.stored.last()) {
-    throw BadCall(fmt::format("{}{} is already processed; the next offset is {}", place,
+    throw BadCall(fmt::format("{} is already processed. The next offset is {}",
                               name_of(row.partition, offset), row.stored.next()));
   }
   // Outlives the record: a client does not end while one of its messages is held.
@@ -75,16 +75,15 @@ std::string skip_message(postgres::Session& session, const Options& options,
     place_alone.partition = row.partition.partition;
     place_alone.offset = offset;
     skip(Message(place_alone));
-    return "The message was not read: its offset is kept, its payload is omitted";
+    return "Because it was not read, only its offset is stored";
   }
   const auto record = next_record(*client, row);
   if (record.offset() != offset) {
-    throw BadCall(
-        fmt::format("{}the next message of {} is at offset {}; only that one can be skipped", place,
-                    name_of(row.partition), record.offset()));
+    throw BadCall(fmt::format("{0}@{1} is not the next message. Only {0}@{2} can be skipped",
+                              name_of(row.partition), offset, record.offset()));
   }
   skip(record.view(row.partition.topic, ""));
-  return "The message is kept";
+  return "It is stored";
 }
 
 }  // namespace pawl::cli

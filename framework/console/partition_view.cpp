@@ -156,14 +156,14 @@ void describe(Json& json, const ledger::RegisterRow& row) {
       or_null(row.any_retrying() ? row.retried_offset() : row.halt.message_offset);
   json["failed_attempts"] = row.failed_attempts();
   json["probation"] = row.suspect ? Json{{"offset", row.suspect->offset},
-                                         {"processes_ended", row.suspect->crashes},
+                                         {"processes_crashed", row.suspect->crashes},
                                          {"runs_alone", row.suspect->runs}}
                                   : Json(nullptr);
   json["owner"] = or_null(row.owned() ? row.owner : "");
   json["last_owner"] = or_null(row.owner);
   json["owned_since"] = or_null(row.owned() ? row.acquired_at : "");
   json["epoch"] = static_cast<std::int64_t>(row.epoch);
-  json["updated"] = row.updated_at;
+  json["updated_at"] = row.updated_at;
 }
 
 }  // namespace pawl::cli

@@ -74,8 +74,9 @@ struct ConcernCounts {
 
 /// Adds halt_kind, halt_code, halt_handler, halt_cause, and halt_parameters; null without a halt.
 void describe(Json& json, const ledger::Halt& halt);
-/// Adds what both commands show of a row: offset, state, since, operator_reason, those of its halt,
-/// message_offset, failed_attempts, probation, owner, last_owner, owned_since, epoch, updated.
+/// Adds what both commands print of a row: offset (the next one), state, since, operator_reason,
+/// those of its halt, message_offset, failed_attempts, probation, owner, last_owner, owned_since,
+/// epoch, updated_at.
 void describe(Json& json, const ledger::RegisterRow& row);
 
 }  // namespace pawl::cli

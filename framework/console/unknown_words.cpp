@@ -1,17 +1,16 @@
 #include "console/unknown_words.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 
 namespace pawl::cli {
 namespace {
 
-/// Empty: nothing is like it.
+/// The name that the word resembles most; empty: none does.
 std::string likeness(const std::string& word, const std::vector<std::string>& names) {
   std::string best;
-  // Of four letters two others are another word.
+  // A word of four characters with two others is another word.
   std::size_t least = word.size() <= 4 ? 2 : 3;
   for (const auto& name : names) {
     const auto errors = typing_errors(word, name);
@@ -26,7 +25,7 @@ std::string likeness(const std::string& word, const std::vector<std::string>& na
 }  // namespace
 
 std::size_t typing_errors(std::string_view one, std::string_view other) {
-  // Optimal string alignment: rows of `one`, of which the last two are looked back at.
+  // Optimal string alignment: each row depends on the two before it.
   std::vector<std::vector<std::size_t>> errors(one.size() + 1,
                                                std::vector<std::size_t>(other.size() + 1));
   for (std::size_t i = 0; i <= one.size(); ++i) {
@@ -47,11 +46,15 @@ std::size_t typing_errors(std::string_view one, std::string_view other) {
 }
 
 std::string unknown_words_text(const CommandTree& command, const std::vector<std::string>& words) {
-  if (words.empty())
+  // It only ends the options.
+  const auto found = std::find_if(words.begin(), words.end(),
+                                  [](const std::string& word) { return word != "--"; });
+  if (found == words.end())
     return {};
-  const auto& first = words.front();
+  const auto& first = *found;
+  const bool is_option = first.starts_with('-');
   std::vector<std::string> names;
-  if (first.starts_with('-')) {
+  if (is_option) {
     for (const auto& option : command.options) {
       if (!option.by_place)
         names.insert(names.end(), option.names.begin(), option.names.end());
@@ -60,9 +63,13 @@ std::string unknown_words_text(const CommandTree& command, const std::vector<std
     for (const auto& subcommand : command.subcommands)
       names.push_back(subcommand.name);
   }
-  const auto like = likeness(first.substr(0, first.find('=')), names);
-  return fmt::format("not expected: {}{}", fmt::join(words, " "),
-                     like.empty() ? "" : fmt::format("; did you mean {}?", like));
+  const auto word = first.substr(0, is_option ? first.find('=') : std::string::npos);
+  const auto like = likeness(word, names);
+  return fmt::format("{} {}{}",
+                     is_option                     ? "unknown option"
+                     : command.subcommands.empty() ? "unexpected argument"
+                                                   : "unknown command",
+                     word, like.empty() ? "" : fmt::format(". Did you mean {}?", like));
 }
 
 }  // namespace pawl::cli

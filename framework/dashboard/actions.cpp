@@ -57,7 +57,7 @@ Outcome act_on_partition(postgres::Session& session, const Options& options, con
                                  "was changed.",
                                  name)};
     }
-    const auto kept = cli::skip_message(session, options, consumer, row, *offset, reason, "");
+    const auto kept = cli::skip_message(session, options, consumer, row, *offset, reason);
     return {true, fmt::format("Offset {} of {} is skipped. {} in pawl.skipped_messages.", *offset,
                               name, kept)};
   }

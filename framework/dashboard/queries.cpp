@@ -234,13 +234,13 @@ OutboxPage read_outbox(postgres::Session& session, const Options& options) {
 LeasesPage read_leases(postgres::Session& session, const Options& options) {
   LeasesPage page;
   if (options.calls.lease_store != LeaseStore::kPostgres) {
-    page.elsewhere = command_text(options.invocation, "leases list");
+    page.elsewhere = command_text(options.invocation, "calls list");
     return page;
   }
   const auto consumer = cli::require_consumer(session, options);
   const ledger::LeaseView view(options.postgres.schema, consumer.id);
   page.counts = view.count(session);
-  page.resolve = command_text(options.invocation, "leases resolve");
+  page.resolve = command_text(options.invocation, "calls resolve");
   ledger::LeaseFilter unknown;
   unknown.unknown = true;
   page.leases = view.list(session, unknown, kMostRows);

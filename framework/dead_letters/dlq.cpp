@@ -38,8 +38,8 @@ std::optional<std::chrono::seconds> age(const std::string& option, const std::st
     return std::nullopt;
   const auto duration = config::parse_duration(text);
   if (!duration)
-    throw BadCall(
-        fmt::format("{} {}: is no duration; give one as 90s, 15m, 12h or 7d", option, text));
+    throw BadCall(fmt::format("invalid value for {}: \"{}\". Use a duration: 90s, 15m, 12h, or 7d",
+                              option, text));
   return std::chrono::duration_cast<std::chrono::seconds>(*duration);
 }
 
@@ -59,12 +59,12 @@ void print_counts(const std::vector<ledger::DeadLetterCount>& counts, bool json)
                        {"handler", or_null(count.handler)},
                        {"reason", count.reason},
                        {"status", count.status},
-                       {"letters", count.letters},
-                       {"oldest", count.oldest},
-                       {"retried", count.retried},
-                       {"next_due", or_null(count.next_due)}});
+                       {"messages", count.letters},
+                       {"oldest_failed_at", count.oldest},
+                       {"scheduled", count.retried},
+                       {"next_due_at", or_null(count.next_due)}});
     }
-    std::cout << indented(array) << '\n';
+    std::cout << indented({{"counts", std::move(array)}}) << '\n';
     return;
   }
   Table table({{"TOPIC"},
@@ -106,7 +106,10 @@ int list(const Options& options, const ListArguments& arguments) {
     auto array = Json::array();
     for (const auto& letter : letters)
       array.push_back(describe(letter));
-    std::cout << indented(array) << '\n';
+    std::int64_t matching = 0;
+    for (const auto& count : counts)
+      matching += count.letters;
+    std::cout << indented({{"matching", matching}, {"dead_letters", std::move(array)}}) << '\n';
     return kDone;
   }
   if (letters.empty()) {
@@ -172,16 +175,18 @@ Json describe(const DeadLetter& letter) {
   entry["topic"] = letter.partition.topic;
   entry["partition"] = letter.partition.partition;
   entry["offset"] = letter.offset;
-  entry["timestamp_ms"] = or_null(letter.timestamp);
+  entry["timestamp"] = or_null(letter.timestamp);
   entry["handler"] = or_null(letter.handler);
   entry["reason"] = letter.reason;
   entry["sqlstate"] = or_null(letter.sqlstate);
   entry["error"] = letter.error;
   entry["attempts"] = letter.attempts;
   entry["replays"] = letter.replays;
-  entry["died_at"] = letter.died_at;
+  entry["failed_at"] = letter.died_at;
   entry["retries"] = letter.retries;
-  entry["due_at"] = or_null(letter.due_at);
+  const bool in_turn = letter.due_at == "turn";
+  entry["due_at"] = or_null(in_turn ? "" : letter.due_at);
+  entry["due_in_turn"] = in_turn;
   entry["key"] = readable(letter.record_key);
   entry["key_sha256"] =
       letter.record_key_hash ? Json(message::hexadecimal(*letter.record_key_hash)) : Json(nullptr);
@@ -211,25 +216,26 @@ ledger::DeadLetterFilter LetterArguments::filter() const {
 
 void LetterArguments::require_choice() const {
   if (ids.empty() != all) {
-    throw BadCall(all ? "ID and --all exclude each other; give ids, or --all with filters"
-                      : "say which dead letters: ID..., or --all, which filters may narrow");
+    throw BadCall(all ? "ID and --all exclude each other. Use IDs, or --all with filters"
+                      : "ID... or --all is required; filters restrict --all");
   }
 }
 
 std::shared_ptr<LetterArguments> add_letter_arguments(Command& command, bool choose) {
   auto arguments = std::make_shared<LetterArguments>();
   if (choose) {
-    command.add_option("ID", arguments->ids, "Dead letters by their numbers");
-    command.add_flag("--all", arguments->all, "All that the filters leave");
+    command.add_option("ID", arguments->ids, "IDs, as printed by dlq list");
+    command.add_flag("--all", arguments->all, "All dead letters that match the filters");
   }
-  command.add_option("--topic", arguments->topic, "Of this topic")->type_name("TOPIC");
-  command.add_option("--handler", arguments->handler, "Of this handler")->type_name("NAME");
-  command.add_option("--reason", arguments->reason, "With this reason, as `dlq list` names it")
+  command.add_option("-t,--topic", arguments->topic, "Only this topic")->type_name("TOPIC");
+  command.add_option("--handler", arguments->handler, "Only this handler")->type_name("NAME");
+  command.add_option("--reason", arguments->reason, "Only this reason, as printed by dlq list")
       ->one_of({std::begin(ledger::dead_reason::kAll), std::end(ledger::dead_reason::kAll)})
       ->type_name("WORD");
-  command.add_option("--older-than", arguments->older_than, "Died longer ago than this")
+  command.add_option("--older-than", arguments->older_than, "Only dead letters that are older")
       ->type_name("DURATION");
-  command.add_option("--younger-than", arguments->younger_than, "Died within this time")
+  command
+      .add_option("--younger-than", arguments->younger_than, "Only dead letters that are younger")
       ->type_name("DURATION");
   return arguments;
 }
@@ -237,10 +243,10 @@ std::shared_ptr<LetterArguments> add_letter_arguments(Command& command, bool cho
 void add_status_argument(Command& command, std::string& status) {
   command
       .add_option("--status", status,
-                  "unresolved (scheduled, dead and parked), scheduled, dead, parked, replayed, "
-                  "discarded or all")
+                  "unresolved, scheduled, dead, parked, replayed, discarded, or all")
       ->one_of({"unresolved", "scheduled", "dead", "parked", "replayed", "discarded", "all"})
-      ->type_name("WORD");
+      ->type_name("WORD")
+      ->shows_default();
 }
 
 std::vector<std::string> letter_statuses(const std::string& word) {
@@ -294,18 +300,20 @@ std::string place_of(const DeadLetter& letter) {
 }
 
 void add_dlq(Command& parser, Commands& commands) {
-  auto* dlq = parser.add_subcommand(
-      "dlq", "Dead letters: messages that were set aside; look, replay, discard");
+  auto* dlq = parser.add_subcommand("dlq", "Inspect, replay, or discard dead letters");
 
-  auto* list_command = dlq->add_subcommand("list", "What was set aside, and why");
+  auto* list_command =
+      dlq->add_subcommand("list", "List dead letters with handler, status, and error");
   const auto list_config = add_config_arguments(*list_command);
   const auto list_arguments = std::make_shared<ListArguments>();
   list_arguments->letters = add_letter_arguments(*list_command, false);
   add_status_argument(*list_command, list_arguments->status);
-  list_command->add_option("--limit", list_arguments->limit, "At most so many")->at_most_entries();
+  list_command->add_option("--limit", list_arguments->limit, "Limit of dead letters")
+      ->at_most_entries()
+      ->shows_default();
   list_command->add_flag("--counts", list_arguments->counts,
-                         "Only how many, by topic, handler, reason and status");
-  list_command->add_flag("--json", list_arguments->json, "For machines");
+                         "Only counts by topic, handler, reason, and status");
+  list_command->add_json_flag(list_arguments->json);
   commands.set_action(list_command, [list_config, list_arguments] {
     return list(list_config->load(), *list_arguments);
   });

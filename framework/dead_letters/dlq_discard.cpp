@@ -19,6 +19,7 @@ struct Arguments {
   std::shared_ptr<LetterArguments> letters;
   std::string because;
   bool dry_run = false;
+  bool json = false;
 };
 
 int discard(const Options& options, const Arguments& arguments) {
@@ -29,11 +30,15 @@ int discard(const Options& options, const Arguments& arguments) {
   const ledger::DeadLetterView view(options.postgres.schema, consumer.id);
   const ledger::DeadLetterChanges changes(options.postgres.schema, consumer.id);
   std::int64_t done = 0;
+  auto listed = Json::array();
   std::set<std::int64_t> matched;
   std::map<std::pair<std::string, std::string>, std::int64_t> last_of_key;
   view.for_each(*session, filter, false, [&](const ledger::DeadLetter& letter) {
     matched.insert(letter.id);
-    if (arguments.dry_run) {
+    if (arguments.dry_run && arguments.json) {
+      listed.push_back(describe(letter));
+      ++done;
+    } else if (arguments.dry_run) {
       std::cout << fmt::format("would discard {}: {}, {}\n", letter.id, place_of(letter),
                                letter.reason);
       ++done;
@@ -46,15 +51,27 @@ int discard(const Options& options, const Arguments& arguments) {
     }
     return true;
   });
-  std::cout << fmt::format("{}{} dead letter{}\n",
-                           arguments.dry_run ? "would discard " : "discarded ", done,
-                           done == 1 ? "" : "s");
+  if (!arguments.json) {
+    std::cout << fmt::format("{}{} dead letter{}\n",
+                             arguments.dry_run ? "would discard " : "discarded ", done,
+                             done == 1 ? "" : "s");
+  }
   std::map<std::string, std::int64_t> left_parked;
   for (const auto& [key, letter] : last_of_key)
     left_parked[key.first] += view.left_parked(*session, letter);
+  auto parked = Json::array();
   for (const auto& [topic, messages] : left_parked) {
     if (messages > 0)
+      parked.push_back({{"topic", topic}, {"messages", messages}});
+    if (messages > 0 && !arguments.json)
       std::cout << left_parked_text(options.invocation, topic, messages) << '\n';
+  }
+  if (arguments.json) {
+    std::cout << indented({{"dry_run", arguments.dry_run},
+                           {"discarded", done},
+                           {"dead_letters", std::move(listed)},
+                           {"left_parked", std::move(parked)}})
+              << '\n';
   }
   if (explain_unmatched(*session, options.invocation, view, *arguments.letters, matched,
                         "discarded"))
@@ -66,14 +83,16 @@ int discard(const Options& options, const Arguments& arguments) {
 
 void add_dlq_discard(Command& dlq, Commands& commands) {
   auto* command = dlq.add_subcommand(
-      "discard", "Give dead letters up; they stay in the table until their retention ends");
+      "discard", "Discard dead letters; they stay in the table until their retention expires");
   const auto config = add_config_arguments(*command);
   const auto arguments = std::make_shared<Arguments>();
   arguments->letters = add_letter_arguments(*command, true);
-  command->add_option("--because", arguments->because, "Why; kept with the dead letter")
+  command->add_option("--because", arguments->because, "Reason, stored with the dead letter")
       ->required()
       ->reason();
-  command->add_flag("--dry-run", arguments->dry_run, "Only say what it would do");
+  command->add_flag("--dry-run", arguments->dry_run,
+                    "Show what would be discarded without changing anything");
+  command->add_json_flag(arguments->json);
   commands.set_action(command, [config, arguments] { return discard(config->load(), *arguments); });
 }
 

@@ -2,9 +2,7 @@
 #include <fmt/format.h>
 
 #include <iostream>
-#include <optional>
 
-#include "console/bad_call.hpp"
 #include "console/config_arguments.hpp"
 #include "console/connections.hpp"
 #include "console/operator_change.hpp"
@@ -16,18 +14,24 @@ namespace pawl::cli {
 namespace {
 
 struct Arguments {
-  std::optional<std::string> key;
+  std::string key;
   bool dry_run = false;
+  bool json = false;
 };
 
 int erase(const Options& options, const Arguments& arguments) {
-  if (!arguments.key)
-    throw BadCall("say which: --record-key TEXT, as the producer sent it");
   const auto session = connect_database(options);
   const auto consumer = require_consumer(*session, options);
   const ledger::DeadLetterChanges changes(options.postgres.schema, consumer.id);
-  const auto found = arguments.dry_run ? changes.count_erasable(*session, *arguments.key)
-                                       : changes.erase(*session, *arguments.key);
+  const auto found = arguments.dry_run ? changes.count_erasable(*session, arguments.key)
+                                       : changes.erase(*session, arguments.key);
+  if (arguments.json) {
+    std::cout << indented({{"dry_run", arguments.dry_run},
+                           {"dead_letters", found.letters},
+                           {"skipped_messages", found.skipped}})
+              << '\n';
+    return kDone;
+  }
   std::cout << fmt::format("{} the payload of {} dead letters and {} skipped messages\n",
                            arguments.dry_run ? "would erase" : "erased", found.letters,
                            found.skipped);
@@ -38,15 +42,14 @@ int erase(const Options& options, const Arguments& arguments) {
 
 void add_dlq_erase(Command& dlq, Commands& commands) {
   auto* command = dlq.add_subcommand(
-      "erase",
-      "Remove the bytes of all dead letters and skipped messages with a record key; unresolved "
-      "letters are discarded");
+      "erase", "Erase all stored bytes of a record key; its unresolved dead letters are discarded");
   const auto config = add_config_arguments(*command);
   const auto arguments = std::make_shared<Arguments>();
-  command->add_option("--record-key", arguments->key, "The record key, as the producer sent it")
+  command->add_option("--record-key", arguments->key, "Record key, as sent by the producer")
+      ->required()
       ->type_name("TEXT");
-  command->add_old_name("--key", arguments->key);
-  command->add_flag("--dry-run", arguments->dry_run, "Only say what it would do");
+  command->add_flag("--dry-run", arguments->dry_run, "Count without changing anything");
+  command->add_json_flag(arguments->json);
   commands.set_action(command, [config, arguments] { return erase(config->load(), *arguments); });
 }
 

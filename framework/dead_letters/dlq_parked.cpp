@@ -31,8 +31,8 @@ void print_json(const std::vector<ledger::ParkedKey>& keys) {
     array.push_back({{"topic", key.topic},
                      {"key", readable(key.record_key)},
                      {"key_sha256", message::hexadecimal(key.record_key_hash)},
-                     {"letters", key.letters},
-                     {"oldest", key.oldest},
+                     {"messages", key.letters},
+                     {"oldest_failed_at", key.oldest},
                      {"first",
                       {{"id", key.first.id},
                        {"partition", key.first.partition.partition},
@@ -41,7 +41,7 @@ void print_json(const std::vector<ledger::ParkedKey>& keys) {
                        {"reason", key.first.reason},
                        {"error", key.first.error}}}});
   }
-  std::cout << indented(array) << '\n';
+  std::cout << indented({{"parked_keys", std::move(array)}}) << '\n';
 }
 
 int parked(const Options& options, const Arguments& arguments) {
@@ -88,13 +88,15 @@ int parked(const Options& options, const Arguments& arguments) {
 }  // namespace
 
 void add_dlq_parked(Command& dlq, Commands& commands) {
-  auto* command =
-      dlq.add_subcommand("parked", "Record keys whose later messages wait, and behind what");
+  auto* command = dlq.add_subcommand(
+      "parked", "List record keys with parked messages, and the dead letter they wait for");
   const auto config = add_config_arguments(*command);
   const auto arguments = std::make_shared<Arguments>();
-  command->add_option("--topic", arguments->topic, "Of this topic")->type_name("TOPIC");
-  command->add_option("--limit", arguments->limit, "At most so many")->at_most_entries();
-  command->add_flag("--json", arguments->json, "For machines");
+  command->add_option("-t,--topic", arguments->topic, "Only this topic")->type_name("TOPIC");
+  command->add_option("--limit", arguments->limit, "Limit of record keys")
+      ->at_most_entries()
+      ->shows_default();
+  command->add_json_flag(arguments->json);
   commands.set_action(command, [config, arguments] { return parked(config->load(), *arguments); });
 }
 

@@ -1,4 +1,4 @@
-// `dlq replay`: takes dead letters through the handlers of the configuration again.
+// `dlq replay`: processes dead letters again with the current handlers.
 #include <fmt/format.h>
 
 #include <iostream>
@@ -25,6 +25,7 @@ struct Arguments {
   double rate = 0;         ///< letters per second; 0: as fast as possible
   bool dry_run = false;
   bool force = false;
+  bool json = false;
 };
 
 class Pace {
@@ -72,8 +73,8 @@ class ReplayRun {
 
   void replay_chosen() {
     const auto filter = arguments_.letters->filter();
-    // What was parked behind a letter becomes free only when that one is replayed: again, while
-    // that goes on.
+    // A parked message can be replayed only after the dead letter before it, so repeat while there
+    // is progress.
     bool advanced = true;
     while (advanced && !full()) {
       advanced = false;
@@ -96,14 +97,17 @@ class ReplayRun {
     if (!arguments_.force) {
       if (const auto why = replay_.beyond_keys(letter)) {
         if (refused_.insert(letter.id).second)
-          std::cerr << fmt::format("{}: {}: {}, then --force\n", letter.id, place_of(letter), *why);
+          problem(letter, *why + ", then --force");
         return false;
       }
     }
     if (arguments_.dry_run) {
       ++tried_;
-      std::cout << fmt::format("would replay {}: {}, {} ({})\n", letter.id, place_of(letter),
-                               letter.reason, letter.status);
+      if (arguments_.json)
+        listed_.push_back(describe(letter));
+      else
+        std::cout << fmt::format("would replay {}: {}, {} ({})\n", letter.id, place_of(letter),
+                                 letter.reason, letter.status);
       return false;
     }
     pace_.wait();
@@ -119,8 +123,7 @@ class ReplayRun {
       case Kind::kWaits:
         ++waits_;
         if (!arguments_.letters->all)
-          std::cerr << fmt::format("{}: {}: {}\n", letter.id, place_of(letter),
-                                   printable_lines(result.why));
+          problem(letter, result.why);
         return false;
       case Kind::kBreaks:
         throw FatalError(result.why);
@@ -131,14 +134,40 @@ class ReplayRun {
         ++tried_;
         ++counts_[result.kind];
         failed_.insert(letter.id);
-        std::cerr << fmt::format("{}: {}: {}\n", letter.id, place_of(letter),
-                                 printable_lines(result.why));
+        problem(letter, result.why);
         return false;
     }
     return false;
   }
 
+  /// On stderr as it occurs, and in the JSON.
+  void problem(const ledger::DeadLetter& letter, const std::string& why) {
+    std::cerr << fmt::format("{}: {}: {}\n", letter.id, place_of(letter), printable_lines(why));
+    problems_.push_back({{"id", letter.id},
+                         {"topic", letter.partition.topic},
+                         {"partition", letter.partition.partition},
+                         {"offset", letter.offset},
+                         {"text", why}});
+  }
+
+  void report_json() {
+    std::cout << indented({{"dry_run", arguments_.dry_run},
+                           {"replayed", arguments_.dry_run ? tried_ : counts_[Kind::kApplied]},
+                           {"duplicates", counts_[Kind::kDuplicate]},
+                           {"failed", counts_[Kind::kFailed]},
+                           {"lease_unavailable", counts_[Kind::kPending]},
+                           {"unreadable", counts_[Kind::kUnreadable]},
+                           {"fetch_failed", counts_[Kind::kNotRead]},
+                           {"force_required", refused_.size()},
+                           {"waiting", waits_},
+                           {"dead_letters", std::move(listed_)},
+                           {"problems", std::move(problems_)}})
+              << '\n';
+  }
+
   void report() {
+    if (arguments_.json)
+      return report_json();
     if (arguments_.dry_run) {
       std::cout << fmt::format("would replay {} dead letters\n", tried_);
       return;
@@ -148,13 +177,13 @@ class ReplayRun {
       if (count > 0)
         std::cout << fmt::format(", {} {}", count, what);
     };
-    add(counts_[Kind::kDuplicate], "had been processed already");
+    add(counts_[Kind::kDuplicate], "already processed");
     add(counts_[Kind::kFailed], "failed again");
-    add(counts_[Kind::kPending], "whose lease was not to be had");
-    add(counts_[Kind::kUnreadable], "whose bytes are gone or cannot be read");
-    add(counts_[Kind::kNotRead], "whose bytes could not be read from Kafka");
+    add(counts_[Kind::kPending], "without a lease");
+    add(counts_[Kind::kUnreadable], "without readable bytes");
+    add(counts_[Kind::kNotRead], "not read from Kafka");
     add(static_cast<std::int64_t>(refused_.size()), "need --force");
-    add(waits_, "wait behind an earlier one of their record key");
+    add(waits_, "waiting for an earlier one of their record key");
     std::cout << '\n';
   }
 
@@ -175,6 +204,8 @@ class ReplayRun {
   ledger::DeadLetterView view_;
   OperatorReplay replay_;
   Pace pace_;
+  Json listed_ = Json::array();  ///< of --dry-run
+  Json problems_ = Json::array();
   std::int64_t tried_ = 0;
   std::int64_t waits_ = 0;
   std::map<Kind, std::int64_t> counts_;
@@ -186,18 +217,20 @@ class ReplayRun {
 }  // namespace
 
 void add_dlq_replay(Command& dlq, Commands& commands) {
-  auto* command = dlq.add_subcommand(
-      "replay", "Process dead letters again, by the handlers of the configuration as it is now");
+  auto* command =
+      dlq.add_subcommand("replay", "Process dead letters again with the current handlers");
   const auto config = add_config_arguments(*command);
   const auto arguments = std::make_shared<Arguments>();
   arguments->letters = add_letter_arguments(*command, true);
-  command->add_option("--limit", arguments->limit, "At most so many")->at_most_entries();
-  command->add_option("--rate", arguments->rate, "At most so many per second")
+  command->add_option("--limit", arguments->limit, "Limit of dead letters")->at_most_entries();
+  command->add_option("--rate", arguments->rate, "Limit of dead letters per second")
       ->positive()
       ->type_name("N");
-  command->add_flag("--dry-run", arguments->dry_run, "Only say what it would do");
+  command->add_flag("--dry-run", arguments->dry_run,
+                    "Show what would be replayed without changing anything");
   command->add_flag("--force", arguments->force,
-                    "Replay also what is older than the idempotency keys that are left");
+                    "Also replay dead letters that are older than the stored idempotency keys");
+  command->add_json_flag(arguments->json);
   const auto& registry = commands.program().registry;
   commands.set_action(command, [config, arguments, &registry] {
     arguments->letters->require_choice();

@@ -211,22 +211,24 @@ int show(const Options& options, const ShowArguments& arguments) {
 }  // namespace
 
 void add_dlq_show(Command& dlq, Commands& commands) {
-  auto* show_command = dlq.add_subcommand("show", "One dead letter, with what it carried");
+  auto* show_command =
+      dlq.add_subcommand("show", "Show one dead letter with error, headers, key, and value");
   const auto show_config = add_config_arguments(*show_command);
   const auto show_arguments = std::make_shared<ShowArguments>();
-  show_command->add_option("ID", show_arguments->id, "Its number, as `dlq list` prints it")
-      ->required();
+  show_command->add_option("ID", show_arguments->id, "ID, as printed by dlq list")->required();
   show_command
-      ->add_option("--value-to", show_arguments->value_to, "Write the value's bytes to a file")
+      ->add_option("--value-to", show_arguments->value_to, "Write the bytes of the value to a file")
       ->type_name("FILE");
-  show_command->add_option("--key-to", show_arguments->key_to, "Write the key's bytes to a file")
+  show_command
+      ->add_option("--key-to", show_arguments->key_to,
+                   "Write the bytes of the record key to a file")
       ->type_name("FILE");
   show_command
       ->add_option("--max-bytes", show_arguments->max_bytes,
-                   "Bytes shown of the value and of each header (4096; with --json all)")
+                   "Limit of bytes of the value and each header (default: 4096; with --json: all)")
       ->within(1, kMostBytes)
       ->type_name("N");
-  show_command->add_flag("--json", show_arguments->json, "For machines");
+  show_command->add_json_flag(show_arguments->json);
   commands.set_action(show_command, [show_config, show_arguments] {
     return show(show_config->load(), *show_arguments);
   });

@@ -13,7 +13,6 @@
 #include "dead_letters/dlq.hpp"
 #include "dead_letters/store/changes.hpp"
 #include "message/base64.hpp"
-#include "message/timestamp.hpp"
 #include "pawl/errors.hpp"
 
 namespace pawl::cli {
@@ -34,7 +33,7 @@ Json to_json(const DeadLetter& letter) {
   line["partition"] = letter.partition.partition;
   line["offset"] = letter.offset;
   line["leader_epoch"] = or_null(letter.leader_epoch);
-  line["timestamp_ms"] = or_null(letter.timestamp);
+  line["timestamp"] = or_null(letter.timestamp);
   line["status"] = letter.status;
   line["reason"] = letter.reason;
   line["handler"] = letter.handler;
@@ -44,7 +43,7 @@ Json to_json(const DeadLetter& letter) {
   line["error_detail"] = letter.error_detail;
   line["attempts"] = letter.attempts;
   line["replays"] = letter.replays;
-  line["died_at"] = letter.died_at;
+  line["failed_at"] = letter.died_at;
   line["resolved_at"] = letter.resolved_at;
   line["resolved_by"] = letter.resolved_by;
   line["resolution"] = letter.resolution;
@@ -83,8 +82,7 @@ DeadLetter from_json(const std::string& text) {
   letter.topic_id = line.at("topic_id").get<std::string>();
   letter.offset = line.at("offset").get<std::int64_t>();
   letter.leader_epoch = number<std::int32_t>(line.at("leader_epoch"));
-  if (const auto time = number<std::int64_t>(line.at("timestamp_ms")))
-    letter.timestamp = message::timestamp_of(*time);
+  letter.timestamp = timestamp_from(line.at("timestamp"));
   letter.status = line.at("status").get<std::string>();
   letter.reason = line.at("reason").get<std::string>();
   letter.handler = line.at("handler").get<std::string>();
@@ -95,7 +93,7 @@ DeadLetter from_json(const std::string& text) {
   letter.error_detail = line.at("error_detail").get<std::string>();
   letter.attempts = line.at("attempts").get<std::int64_t>();
   letter.replays = line.at("replays").get<std::int64_t>();
-  letter.died_at = line.at("died_at").get<std::string>();
+  letter.died_at = line.at("failed_at").get<std::string>();
   letter.payload = line.at("payload").get<std::string>();
   letter.record_key = decoded(line.at("key"));
   letter.record_key_hash = decoded(line.at("key_hash"));
@@ -114,6 +112,7 @@ DeadLetter from_json(const std::string& text) {
 struct ExportArguments {
   std::shared_ptr<LetterArguments> letters;
   std::string status = "unresolved";
+  bool json = true;  ///< always: it is the only form
 };
 
 int export_letters(const Options& options, const ExportArguments& arguments) {
@@ -132,20 +131,21 @@ int export_letters(const Options& options, const ExportArguments& arguments) {
       ledger::LetterOrder::kById);
   std::cout.flush();
   if (!std::cout)
-    throw FatalError("stdout: cannot write the export; it is not complete");
+    throw FatalError("cannot write the export to standard output; it is incomplete");
   return kDone;
 }
 
 struct ImportArguments {
   std::string file;
   bool dry_run = false;
+  bool json = false;
 };
 
 int import_letters(const Options& options, const ImportArguments& arguments) {
   const auto for_each_line = [&](const std::function<void(DeadLetter)>& use) {
     std::ifstream file(arguments.file, std::ios::binary);
     if (!file)
-      throw BadCall(fmt::format("{}: cannot read it", arguments.file));
+      throw BadCall(fmt::format("cannot read {}", arguments.file));
     std::string line;
     for (int number = 1; std::getline(file, line); ++number) {
       if (line.empty())
@@ -155,8 +155,7 @@ int import_letters(const Options& options, const ImportArguments& arguments) {
         letter = from_json(line);
       } catch (const std::exception& error) {
         throw BadCall(
-            fmt::format("{}:{}: no dead letter as `dlq export` writes it: {}; nothing "
-                        "was stored",
+            fmt::format("{}:{}: not a dead letter as written by dlq export: {}. Nothing was stored",
                         arguments.file, number, error.what()));
       }
       use(std::move(letter));
@@ -186,11 +185,21 @@ int import_letters(const Options& options, const ImportArguments& arguments) {
     });
     store();
   }
+  if (arguments.json) {
+    std::cout << indented({{"dry_run", arguments.dry_run},
+                           {"imported", arguments.dry_run ? Json(nullptr) : Json(stored)},
+                           {"already_stored",
+                            arguments.dry_run ? Json(nullptr) : Json(unresolved - stored)},
+                           {"unresolved", unresolved},
+                           {"resolved", resolved}})
+              << '\n';
+    return kDone;
+  }
   std::cout << (arguments.dry_run ? fmt::format("would import up to {} dead letters", unresolved)
-                                  : fmt::format("imported {} dead letters, {} were here already",
+                                  : fmt::format("imported {} dead letters, {} were stored before",
                                                 stored, unresolved - stored));
   if (resolved > 0)
-    std::cout << fmt::format("; {} are resolved and were left out", resolved);
+    std::cout << fmt::format("; {} resolved dead letters were omitted", resolved);
   std::cout << '\n';
   return kDone;
 }
@@ -198,22 +207,26 @@ int import_letters(const Options& options, const ImportArguments& arguments) {
 }  // namespace
 
 void add_dlq_transfer(Command& dlq, Commands& commands) {
-  auto* export_command =
-      dlq.add_subcommand("export", "Write dead letters to stdout as JSON lines, byte for byte");
+  auto* export_command = dlq.add_subcommand(
+      "export", "Write dead letters to standard output, one JSON object per line");
   const auto export_config = add_config_arguments(*export_command);
   const auto export_arguments = std::make_shared<ExportArguments>();
   export_arguments->letters = add_letter_arguments(*export_command, false);
   add_status_argument(*export_command, export_arguments->status);
+  export_command->add_flag("--json", export_arguments->json, "Print JSON; it is the only format");
   commands.set_action(export_command, [export_config, export_arguments] {
     return export_letters(export_config->load(), *export_arguments);
   });
 
   auto* import_command = dlq.add_subcommand(
-      "import", "Store the unresolved dead letters of an export that are not here");
+      "import", "Store the unresolved dead letters of an export that are not stored yet");
   const auto import_config = add_config_arguments(*import_command);
   const auto import_arguments = std::make_shared<ImportArguments>();
-  import_command->add_option("FILE", import_arguments->file, "What `dlq export` wrote")->required();
-  import_command->add_flag("--dry-run", import_arguments->dry_run, "Only read and check it");
+  import_command->add_option("FILE", import_arguments->file, "File written by dlq export")
+      ->required();
+  import_command->add_flag("--dry-run", import_arguments->dry_run,
+                           "Validate the file without changing anything");
+  import_command->add_json_flag(import_arguments->json);
   commands.set_action(import_command, [import_config, import_arguments] {
     return import_letters(import_config->load(), *import_arguments);
   });

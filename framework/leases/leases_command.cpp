@@ -1,4 +1,4 @@
-// `leases`: calls to the outside that are in hand, or of which nobody knows how they ended.
+// `calls`: external calls that are in flight, or have an unknown outcome.
 #include "leases/leases_command.hpp"
 
 #include <fmt/format.h>
@@ -63,16 +63,16 @@ Json describe(const ledger::LeaseRow& lease) {
           {"remote_key", message::remote_key(lease.scope, lease.key)},
           {"state", to_string(lease.state)},
           {"owner", or_null(lease.owner)},
-          {"until", time(lease.until)},
+          {"lease_expires_at", time(lease.until)},
           {"attempts", lease.attempts},
-          {"begun_at", ledger::to_string(lease.begun)},
+          {"started_at", ledger::to_string(lease.begun)},
           {"unknown_since", time(lease.unknown_since)},
           {"response", lease.done ? readable(lease.response) : Json(nullptr)},
           {"resolved_by", or_null(lease.resolved_by)},
           {"topic", lease.topic},
           {"partition", lease.partition},
           {"offset", lease.offset},
-          {"dead_letter", lease.dead_letter ? Json(*lease.dead_letter) : Json(nullptr)}};
+          {"dead_letter_id", lease.dead_letter ? Json(*lease.dead_letter) : Json(nullptr)}};
 }
 
 Json describe(const ledger::LeaseLoss& loss) {
@@ -113,7 +113,7 @@ int list_losses(const Site& site, const ledger::LeaseFilter& filter, const Argum
     auto json = Json::array();
     for (const auto& loss : found)
       json.push_back(describe(loss));
-    std::cout << indented(json) << '\n';
+    std::cout << indented({{"lease_losses", std::move(json)}}) << '\n';
     return kDone;
   }
   if (found.empty()) {
@@ -152,7 +152,7 @@ int list(const Options& options, const Arguments& arguments) {
     auto json = Json::array();
     for (const auto& lease : found)
       json.push_back(describe(lease));
-    std::cout << indented(json) << '\n';
+    std::cout << indented({{"calls", std::move(json)}}) << '\n';
     return kDone;
   }
   if (found.empty()) {
@@ -209,7 +209,7 @@ int show(const Options& options, const Arguments& arguments) {
   ledger::LeaseFilter filter;
   filter.scope = json["scope"].get<std::string>();
   filter.key = json["key"].get<std::string>();
-  auto& losses = json["losses"] = Json::array();
+  auto& losses = json["lease_losses"] = Json::array();
   for (const auto& loss : site.view.losses(*site.session, filter, kMostEntries))
     losses.push_back(describe(loss));
   std::cout << (arguments.json ? indented(json) : printable_lines(indented(json))) << '\n';
@@ -219,11 +219,22 @@ int show(const Options& options, const Arguments& arguments) {
 int resolve(const Options& options, const Arguments& arguments) {
   const bool done = arguments.done || !arguments.response.empty();
   if (done == arguments.not_done)
-    throw BadCall("give --done or --response TEXT if the call was done, --not-done if it was not");
+    throw BadCall("--done, --response TEXT, or --not-done is required");
   const auto site = open(options);
   const auto lease = find(site, arguments);
   site.view.resolve(*site.session, lease, done,
                     arguments.response.empty() ? Response{} : Response{arguments.response});
+  if (arguments.json) {
+    std::cout << indented({{"scope", lease.scope},
+                           {"key", lease.key},
+                           {"outcome", done ? "done" : "not-done"},
+                           {"topic", lease.topic},
+                           {"partition", lease.partition},
+                           {"offset", lease.offset},
+                           {"dead_letter_id", or_null(lease.dead_letter)}})
+              << '\n';
+    return kDone;
+  }
   std::cout << fmt::format("{}: {}. {}\n", printable(lease.key),
                            done ? "done; the message is finished when it is retried"
                                 : "not done; the call is made again when its message is retried",
@@ -233,24 +244,25 @@ int resolve(const Options& options, const Arguments& arguments) {
 
 int acknowledge(const Options& options, const Arguments& arguments) {
   if (arguments.ids.empty() != arguments.all)
-    throw BadCall("name the losses by their ID (leases list --lost), or give --all");
+    throw BadCall("ID... or --all is required");
   const auto site = open(options);
   const auto forgotten = site.view.acknowledge(*site.session, arguments.ids, arguments.all);
-  std::cout << fmt::format("acknowledged {}\n", forgotten);
+  std::cout << (arguments.json ? indented({{"acknowledged", forgotten}}) + '\n'
+                               : fmt::format("acknowledged {}\n", forgotten));
   const std::set<std::int64_t> named(arguments.ids.begin(), arguments.ids.end());
   if (static_cast<std::size_t>(forgotten) >= named.size())
     return kDone;
   std::cerr << fmt::format("{} of them do not exist for this consumer. Existing ones: {} --lost\n",
                            named.size() - static_cast<std::size_t>(forgotten),
-                           command_text(options.invocation, "leases list"));
+                           command_text(options.invocation, "calls list"));
   return kFailed;
 }
 
 }  // namespace
 
 void add_leases(Command& parser, Commands& commands) {
-  auto* leases = parser.add_subcommand(
-      "leases", "Calls of leased handlers: in hand, or of which nobody knows how they ended");
+  auto* leases =
+      parser.add_subcommand("calls", "Inspect or resolve external calls with an unknown outcome");
   const auto add = [&](const std::string& name, const std::string& description,
                        bool by_scope = true) {
     auto* command = leases->add_subcommand(name, description);
@@ -258,7 +270,8 @@ void add_leases(Command& parser, Commands& commands) {
     auto config = add_config_arguments(*command);
     if (by_scope) {
       command
-          ->add_option("--scope", arguments->scope, "Only of this scope; else all of the consumer")
+          ->add_option("--scope", arguments->scope,
+                       "Only this scope (default: all scopes of the consumer)")
           ->type_name("NAME");
     }
     return std::tuple{command, config, arguments};
@@ -268,39 +281,40 @@ void add_leases(Command& parser, Commands& commands) {
         command, [config, arguments, function] { return function(config->load(), *arguments); });
   };
   {
-    const auto [command, config, arguments] = add("list", "Calls that are not finished");
-    command->add_option("--limit", arguments->limit, "At most so many")
+    const auto [command, config, arguments] = add("list", "List unfinished calls");
+    command->add_option("--limit", arguments->limit, "Limit of calls")
         ->at_most_entries()
         ->shows_default();
-    command->add_flag("--unknown", arguments->unknown,
-                      "Only those of which nobody knows whether they were done");
+    command->add_flag("--unknown", arguments->unknown, "Only calls with an unknown outcome");
     command->add_flag("--lost", arguments->lost,
-                      "Instead, calls that ended when their lease was another's: those may have "
-                      "been done twice");
-    command->add_flag("--json", arguments->json, "For machines");
+                      "Calls that lost their lease and may have been made twice, instead");
+    command->add_json_flag(arguments->json);
     act(command, config, arguments, list);
   }
   {
-    const auto [command, config, arguments] = add("show", "One of them");
-    command->add_option("KEY", arguments->key, "The idempotency key")->required();
-    command->add_flag("--json", arguments->json, "For machines");
+    const auto [command, config, arguments] = add("show", "Show one unfinished call");
+    command->add_option("KEY", arguments->key, "Idempotency key")->required();
+    command->add_json_flag(arguments->json);
     act(command, config, arguments, show);
   }
   {
     const auto [command, config, arguments] =
-        add("resolve", "Say whether a call was done, once the other side was asked");
-    command->add_option("KEY", arguments->key, "The idempotency key")->required();
-    command->add_flag("--done", arguments->done, "It was; there is no response to be stored");
-    command->add_option("--response", arguments->response, "It was, with this response")
+        add("resolve", "Record the outcome of a call after you checked with the remote service");
+    command->add_option("KEY", arguments->key, "Idempotency key")->required();
+    command->add_flag("--done", arguments->done, "The call succeeded, without a response to store");
+    command->add_option("--response", arguments->response, "The call succeeded with this response")
         ->type_name("TEXT");
-    command->add_flag("--not-done", arguments->not_done, "It was not: it is to be called");
+    command->add_flag("--not-done", arguments->not_done,
+                      "The call failed or was not made; pawl makes it again");
+    command->add_json_flag(arguments->json);
     act(command, config, arguments, resolve);
   }
   {
     const auto [command, config, arguments] =
-        add("acknowledge", "Forget calls that lost their lease, once somebody has looked", false);
-    command->add_option("ID", arguments->ids, "Of `leases list --lost`");
-    command->add_flag("--all", arguments->all, "All of the consumer");
+        add("acknowledge", "Remove records of lost leases after you checked the calls", false);
+    command->add_option("ID", arguments->ids, "IDs, as printed by calls list --lost");
+    command->add_flag("--all", arguments->all, "All records of the consumer");
+    command->add_json_flag(arguments->json);
     act(command, config, arguments, acknowledge);
   }
 }

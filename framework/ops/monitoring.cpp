@@ -72,15 +72,14 @@ Json partition_json(const PartitionSnapshot& partition, Timestamp now) {
           {"acquired", partition.acquired},
           {"state", state_of(partition)},
           {"reason", reason.empty() ? Json(nullptr) : Json(reason)},
-          {"stored", partition.next.value_or(0) > 0 ? Json(*partition.next - 1) : Json(nullptr)},
-          {"next", or_null(partition.next)},
+          {"offset", or_null(partition.next)},
           {"end", or_null(partition.log_end)},
           {"lag", or_null(partition.lag())},
           {"oldest_age_ms", age ? Json(age->count()) : Json(nullptr)}};
 }
 
 Json condition_json(const Condition& condition) {
-  return {{"kind", to_string(condition.kind)}, {"what", condition.what},
+  return {{"kind", to_string(condition.kind)}, {"subject", condition.what},
           {"since", rfc3339(condition.since)}, {"messages", condition.messages},
           {"cause", condition.cause},          {"lasting", condition.lasting}};
 }
@@ -90,15 +89,15 @@ HttpAnswer status(const MetricsObserver& metrics, const ProcessLook& look) {
   root["version"] = look.version;
   root["cluster"] = look.cluster;
   root["group"] = look.group.empty() ? Json(nullptr) : Json(look.group);
-  root["time_ms"] = look.now.time_since_epoch().count();
+  root["time"] = rfc3339(look.now);
   root["live"] = lives(look);
-  root["silent_ms"] = look.silent_for.count();
+  root["heartbeat_age_ms"] = look.silent_for.count();
   root["ready"] = look.unready.empty();
-  root["unready"] = look.unready.empty() ? Json(nullptr) : Json(look.unready);
+  root["not_ready_reason"] = look.unready.empty() ? Json(nullptr) : Json(look.unready);
   root["database_reached"] = reached(metrics.database());
   root["kafka_reached"] = reached(metrics.kafka());
   root["redis_reached"] = reached(metrics.redis());
-  root["leases_held"] = or_null(look.leases_held);
+  root["calls_in_flight"] = or_null(look.leases_held);
   auto& conditions = root["conditions"] = Json::array();
   for (const auto& condition : look.conditions)
     conditions.push_back(condition_json(condition));

@@ -109,7 +109,7 @@ int list(const Options& options, const Arguments& arguments) {
     auto json = Json::array();
     for (const auto& message : found)
       json.push_back(describe(message));
-    std::cout << indented(json) << '\n';
+    std::cout << indented({{"failed_messages", std::move(json)}}) << '\n';
     return kDone;
   }
   if (found.empty()) {
@@ -166,7 +166,7 @@ int show(const Options& options, const Arguments& arguments) {
 
 std::vector<std::int64_t> chosen(const Site& site, const Arguments& arguments) {
   if (arguments.all == !arguments.ids.empty())
-    throw BadCall("give ids, as `outbox list` prints them, or --all");
+    throw BadCall("ID... or --all is required");
   if (!arguments.all)
     return arguments.ids;
   std::vector<std::int64_t> ids;
@@ -179,7 +179,7 @@ int resolve(const Options& options, const Arguments& arguments) {
   const auto site = open(options);
   std::int64_t done = 0;
   std::int64_t back = 0;
-  bool missing = false;
+  auto missing = Json::array();
   for (const auto id : chosen(site, arguments)) {
     if (const auto moved = site.view.retry(*site.session, id, arguments.because)) {
       ++done;
@@ -187,19 +187,28 @@ int resolve(const Options& options, const Arguments& arguments) {
     } else if (!arguments.all) {
       // With --all, it went back together with another message of its key.
       std::cerr << fmt::format("the outbox has no failed message {}\n", id);
-      missing = true;
+      missing.push_back(id);
     }
+  }
+  const bool all = missing.empty();
+  if (arguments.json) {
+    std::cout << indented({{"discarded", arguments.because.empty() ? 0 : done},
+                           {"requeued", back},
+                           {"not_found", std::move(missing)}})
+              << '\n';
+    return all ? kDone : kFailed;
   }
   if (!arguments.because.empty())
     std::cout << counted(done, "message", "messages") << " discarded; ";
   std::cout << fmt::format("{} in the outbox again\n", counted(back, "message is", "messages are"));
-  return missing ? kFailed : kDone;
+  return all ? kDone : kFailed;
 }
 
 }  // namespace
 
 void add_outbox(Command& parser, Commands& commands) {
-  auto* outbox = parser.add_subcommand("outbox", "Messages on their way to Kafka (pawl.publish)");
+  auto* outbox =
+      parser.add_subcommand("outbox", "Inspect the outbox; retry or discard failed messages");
   const auto add = [&](const std::string& name, const std::string& description) {
     auto* command = outbox->add_subcommand(name, description);
     return std::tuple{command, add_config_arguments(*command), std::make_shared<Arguments>()};
@@ -210,44 +219,50 @@ void add_outbox(Command& parser, Commands& commands) {
     });
   };
   {
-    const auto [command, config, arguments] =
-        add("status", "What waits, since when, and who publishes");
+    const auto [command, config, arguments] = add(
+        "status", "Show waiting and failed messages, and the process that publishes each shard");
     command->add_flag("--exit-code", arguments->exit_code,
-                      "End with 3 when a message waits for longer than outbox.alert_age, or is set "
-                      "apart");
-    command->add_flag("--json", arguments->json, "For machines");
+                      "Exit with 3 if a message failed, or waits for longer than outbox.alert_age");
+    command->add_json_flag(arguments->json);
+    command->exit_status({{"0", "success"},
+                          {"1", "failure; the reason is on stderr"},
+                          {"2", "usage or configuration error; nothing was changed"},
+                          {"3", "attention required (--exit-code)"}});
     act(command, config, arguments, status);
   }
   {
     const auto [command, config, arguments] =
-        add("list", "Messages that Kafka refused, and those that wait behind them");
-    command->add_option("--limit", arguments->limit, "At most so many")
+        add("list", "List failed messages: rejected by Kafka, or waiting for a rejected one");
+    command->add_option("--limit", arguments->limit, "Limit of messages")
         ->at_most_entries()
         ->shows_default();
-    command->add_flag("--discarded", arguments->discarded, "Also those that were given up");
-    command->add_flag("--json", arguments->json, "For machines");
+    command->add_flag("--discarded", arguments->discarded, "Also list discarded messages");
+    command->add_json_flag(arguments->json);
     act(command, config, arguments, list);
   }
   {
-    const auto [command, config, arguments] = add("show", "One of them, with what it carries");
-    command->add_option("ID", arguments->id, "Its number, as `outbox list` prints it")->required();
-    command->add_flag("--json", arguments->json, "For machines");
+    const auto [command, config, arguments] =
+        add("show", "Show one failed message with headers, key, and value");
+    command->add_option("ID", arguments->id, "ID, as printed by outbox list")->required();
+    command->add_json_flag(arguments->json);
     act(command, config, arguments, show);
   }
   {
     const auto [command, config, arguments] =
-        add("retry", "Publish them after all, each with all of its topic and key, in order");
-    command->add_option("ID", arguments->ids, "Numbers, as `outbox list` prints them");
-    command->add_flag("--all", arguments->all, "All of them");
+        add("retry", "Publish failed messages, each with all of its topic and key, in order");
+    command->add_option("ID", arguments->ids, "IDs, as printed by outbox list");
+    command->add_flag("--all", arguments->all, "All failed messages");
+    command->add_json_flag(arguments->json);
     act(command, config, arguments, resolve);
   }
   {
     const auto [command, config, arguments] =
-        add("discard", "Give messages up; those behind them of their key are published");
-    command->add_option("ID", arguments->ids, "Numbers, as `outbox list` prints them")->required();
-    command->add_option("--because", arguments->because, "Why; kept with the message")
+        add("discard", "Discard failed messages; later messages of the same key are published");
+    command->add_option("ID", arguments->ids, "IDs, as printed by outbox list")->required();
+    command->add_option("--because", arguments->because, "Reason, stored with the message")
         ->required()
         ->reason();
+    command->add_json_flag(arguments->json);
     act(command, config, arguments, resolve);
   }
 }

@@ -59,18 +59,18 @@ std::string outbox_count(std::int64_t waiting, bool more) {
 Json outbox_json(const ledger::OutboxStatus& status) {
   Json json;
   json["waiting"] = status.waiting();
-  json["more_wait"] = status.more();
+  json["more_waiting"] = status.more();
   json["oldest_age_seconds"] = or_null(age(status.oldest(), status.now));
   json["late"] = status.late();
-  json["set_apart"] = status.set_apart;
-  auto& entries = json["lanes"] = Json::array();
+  json["failed"] = status.set_apart;
+  auto& entries = json["shards"] = Json::array();
   for (const auto& lane : status.lanes) {
     entries.push_back(
-        {{"lane", lane.lane},
+        {{"shard", lane.lane},
          {"owner", or_null(lane.owner)},
          {"owner_late", lane.owner_late},
          {"waiting", lane.waiting},
-         {"more_wait", lane.more},
+         {"more_waiting", lane.more},
          {"oldest_age_seconds", or_null(age(lane.oldest, status.now))},
          {"published", lane.published},
          {"last_published_at",
@@ -82,7 +82,7 @@ Json outbox_json(const ledger::OutboxStatus& status) {
         {{"owner", relay.owner},
          {"transactions", relay.transactions ? Json(*relay.transactions) : Json(nullptr)},
          {"problem", or_null(relay.problem)},
-         {"left_out", or_null(relay.left_out)}});
+         {"unwritable", or_null(relay.left_out)}});
   }
   return json;
 }

@@ -1,5 +1,5 @@
-// `consumers list` and `consumers forget`: who has processed anything into this database, and whose
-// rows hold idempotency keys back although it will not come again.
+// `consumers list` and `consumers remove`: the consumers of this database. The rows of a consumer
+// that is not used anymore block the removal of idempotency keys.
 #include "retention/consumers_command.hpp"
 
 #include <fmt/format.h>
@@ -30,6 +30,7 @@ struct ForgetArguments {
   std::string cluster;
   std::string because;
   bool letters = false;
+  bool json = false;
 };
 
 void print_json(const std::vector<ledger::ConsumerView>& consumers) {
@@ -39,11 +40,11 @@ void print_json(const std::vector<ledger::ConsumerView>& consumers) {
                      {"group", consumer.group},
                      {"partitions", consumer.partitions},
                      {"processes", consumer.live},
-                     {"updated", or_null(consumer.updated)},
+                     {"updated_at", or_null(consumer.updated)},
                      {"scopes", consumer.scopes},
                      {"dead_letters", consumer.letters}});
   }
-  std::cout << indented(array) << '\n';
+  std::cout << indented({{"consumers", std::move(array)}}) << '\n';
 }
 
 int list(const Options& options, bool json) {
@@ -83,9 +84,9 @@ const ledger::ConsumerView& find(const std::vector<ledger::ConsumerView>& consum
   for (const auto& consumer : consumers)
     names.push_back(consumer.cluster + "/" + consumer.group);
   throw BadCall(fmt::format(
-      "GROUP {}: this database has no consumer {}/{}; it has {}. For a consumer of another "
-      "cluster, add --cluster",
-      group, cluster, group, names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "))));
+      "this database has no consumer {}/{}. Its consumers: {}. For another kafka.cluster, use "
+      "--cluster",
+      cluster, group, names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "))));
 }
 
 int forget(const Options& options, const ForgetArguments& arguments) {
@@ -99,22 +100,32 @@ int forget(const Options& options, const ForgetArguments& arguments) {
       return ledger::forget_consumer(*session, options.postgres.schema, consumer.id,
                                      arguments.because, arguments.letters);
     } catch (const postgres::InDoubt& error) {
-      throw FatalError(fmt::format("{}: {}; it is unknown whether this was stored. Check: {}", name,
-                                   error.what(),
+      throw FatalError(fmt::format("{}: {}. Whether it was removed is unknown. Check it:\n  {}",
+                                   name, error.what(),
                                    command_text(options.invocation, "consumers list")));
     } catch (const postgres::Error& error) {
       if (error.sqlstate() != "42501")
         throw;
       throw FatalError(fmt::format(
-          "{}: {}; nothing was changed. A consumer's own role may not remove another's rows: do it "
-          "as the owner of schema {}, with --set postgres.url=...",
+          "{}: {}. Nothing was changed. The role of a consumer lacks the privilege. Connect as the "
+          "owner of schema {}: --set postgres.url=URL",
           name, error.what(), options.postgres.schema));
     }
   }();
   if (!forgotten.live.empty()) {
     throw FatalError(
-        fmt::format("{}: its processes are running ({}); nothing was changed. Stop them first",
-                    name, printable(forgotten.live)));
+        fmt::format("{} has running processes ({}). Nothing was changed. Stop them first", name,
+                    printable(forgotten.live)));
+  }
+  if (arguments.json) {
+    std::cout << indented({{"cluster", cluster},
+                           {"group", arguments.group},
+                           {"partitions", forgotten.partitions},
+                           {"scopes", forgotten.scopes},
+                           {"dead_letters", arguments.letters ? forgotten.letters : 0},
+                           {"skipped_messages", arguments.letters ? forgotten.skipped : 0}})
+              << '\n';
+    return kDone;
   }
   std::cout << fmt::format(
       "{} is removed: {}, {}", name,
@@ -128,36 +139,38 @@ int forget(const Options& options, const ForgetArguments& arguments) {
     std::cout << fmt::format("; {} kept", counted(consumer.letters, "unresolved dead letter is",
                                                   "unresolved dead letters are"));
   }
-  std::cout << ".\nIf it starts again, it halts until `offsets set` sets where it starts.\n";
+  std::cout << ".\nIf it runs again, it halts until pawl offsets set sets its offsets.\n";
   return kDone;
 }
 
 }  // namespace
 
 void add_consumers(Command& parser, Commands& commands) {
-  auto* consumers = parser.add_subcommand("consumers", "Who processes into this database");
-  auto* list_command =
-      consumers->add_subcommand("list", "All of them: partitions, processes, scopes of keys");
+  auto* consumers =
+      parser.add_subcommand("consumers", "List or remove the consumers of this database");
+  auto* list_command = consumers->add_subcommand(
+      "list", "List consumers with partitions, processes, and scopes of keys");
   const auto list_config = add_config_arguments(*list_command);
   const auto json = std::make_shared<bool>(false);
-  list_command->add_flag("--json", *json, "For machines");
+  list_command->add_json_flag(*json);
   commands.set_action(list_command,
                       [list_config, json] { return list(list_config->load(), *json); });
 
   auto* command = consumers->add_subcommand(
-      "forget", "Remove the rows of one that is gone for good, so that it holds back no keys");
+      "remove", "Remove a consumer that is not used anymore, so that its keys can expire");
   const auto config = add_config_arguments(*command);
   const auto arguments = std::make_shared<ForgetArguments>();
-  command->add_option("GROUP", arguments->group, "Its kafka.group")->required();
+  command->add_option("GROUP", arguments->group, "kafka.group of the consumer")->required();
   command
       ->add_option("--cluster", arguments->cluster,
-                   "Its kafka.cluster, where that is not the configuration's")
+                   "kafka.cluster of the consumer (default: the configured one)")
       ->type_name("NAME");
-  command->add_option("--because", arguments->because, "Why; kept in the history")
+  command->add_option("--because", arguments->because, "Reason, stored in the history")
       ->required()
       ->reason();
   command->add_flag("--dead-letters", arguments->letters,
-                    "Its dead letters and skipped messages as well");
+                    "Also remove its dead letters and skipped messages");
+  command->add_json_flag(arguments->json);
   commands.set_action(command, [config, arguments] { return forget(config->load(), *arguments); });
 }
 

@@ -1,4 +1,4 @@
-// `prune`: removes what retention lets go; what a running consumer does by itself.
+// `prune`: deletes expired keys and records, as a running consumer does.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -36,8 +36,10 @@ std::optional<milliseconds> older_than(const Arguments& arguments) {
     return std::nullopt;
   const auto age = config::parse_duration(arguments.older_than);
   if (!age || *age < std::chrono::seconds{1}) {
-    throw BadCall(fmt::format("--older-than {}: give a time of at least 1s, as 90s, 15m, 12h or 7d",
-                              arguments.older_than));
+    throw BadCall(
+        fmt::format("invalid value for --older-than: \"{}\". Use a duration of at least 1s: 90s, "
+                    "15m, 12h, or 7d",
+                    arguments.older_than));
   }
   return age;
 }
@@ -65,9 +67,9 @@ void print_json(const engine::RetentionReport& report, bool dry_run) {
   for (const auto& [scope, cutoff, kept, swept] : report.scopes) {
     scopes.push_back({{"scope", scope.name},
                       {"retention_ms", kept.count()},
-                      {"keys_before", time_or_null(cutoff.keys)},
-                      {"held_by", or_null(cutoff.held_by)},
-                      {"unusable_time", or_null(cutoff.unusable_time)},
+                      {"keys_removed_before", time_or_null(cutoff.keys)},
+                      {"blocked_by", or_null(cutoff.held_by)},
+                      {"unusable_timestamp", or_null(cutoff.unusable_time)},
                       {"pruned_to", time_or_null(scope.pruned_to)}});
   }
   std::cout << indented(json) << '\n';
@@ -75,9 +77,10 @@ void print_json(const engine::RetentionReport& report, bool dry_run) {
 
 void print(const engine::RetentionReport& report, bool dry_run) {
   if (!report.scopes.empty()) {
-    Table table({{"SCOPE"}, {"KEPT FOR"}, {"KEYS GO BEFORE"}, {"WENT BEFORE"}, {"HELD BACK BY"}});
+    Table table(
+        {{"SCOPE"}, {"RETENTION"}, {"REMOVABLE BEFORE"}, {"REMOVED BEFORE"}, {"BLOCKED BY"}});
     for (const auto& [scope, cutoff, kept, swept] : report.scopes) {
-      table.add({scope.name, kept == milliseconds{0} ? "ever" : config::format_duration(kept),
+      table.add({scope.name, kept == milliseconds{0} ? "forever" : config::format_duration(kept),
                  when(cutoff.keys), when(scope.pruned_to),
                  cutoff.held_by.empty() ? "-" : cutoff.held_by});
     }
@@ -87,9 +90,9 @@ void print(const engine::RetentionReport& report, bool dry_run) {
     if (!scope.cutoff.unusable_time.empty())
       std::cout << engine::unusable_time_text(scope.cutoff.unusable_time) << '\n';
   }
-  std::cout << fmt::format("{} {}{}\n", dry_run ? "would remove" : "removed",
-                           engine::removed_text(report),
-                           report.interrupted ? "; interrupted, repeat it for the rest" : "");
+  std::cout << fmt::format(
+      "{} {}{}\n", dry_run ? "would remove" : "removed", engine::removed_text(report),
+      report.interrupted ? ". Interrupted: repeat the command for the rest" : "");
 }
 
 std::string holder() {
@@ -118,19 +121,18 @@ int prune(const Options& options, const Arguments& arguments) {
       return pruning.run(session,
                          arguments.dry_run ? engine::PassMode::kDryRun : engine::PassMode::kAlways);
     } catch (const postgres::InDoubt& error) {
-      throw FatalError(
-          fmt::format("{}; what was removed is removed, repeat it for the rest", error.what()));
+      throw FatalError(fmt::format("{}. Repeat the command to remove the rest", error.what()));
     }
   }();
   if (report.busy) {
     throw FatalError(
-        "another process of this consumer removes keys now (pawl.retention_state names it); it "
-        "does "
-        "the same, so there is nothing to do. If it has died, its turn ends within 30 s");
+        "another process of this consumer is removing keys (see pawl.retention_state). No action "
+        "needed. If that process crashed, its turn expires within 30 s");
   }
   if (!report.kafka_problem.empty()) {
     std::cerr << fmt::format(
-        "Kafka does not answer, so every partition counts as one with messages left: {}\n",
+        "Kafka is unreachable, so every partition is treated as if it had unprocessed messages: "
+        "{}\n",
         report.kafka_problem);
   }
   if (arguments.json) {
@@ -144,17 +146,16 @@ int prune(const Options& options, const Arguments& arguments) {
 }  // namespace
 
 void add_prune(Command& parser, Commands& commands) {
-  auto* command = parser.add_subcommand(
-      "prune", "Remove idempotency keys and records beyond their retention; live");
+  auto* command = parser.add_subcommand("prune", "Delete expired keys and records");
   const auto config = add_config_arguments(*command);
   const auto arguments = std::make_shared<Arguments>();
   command
       ->add_option("--older-than", arguments->older_than,
-                   "Instead of what the handlers keep (retention.keys or their own retention); "
-                   "counted from the oldest message that waits")
+                   "Use this retention of keys instead of the configured one")
       ->type_name("DURATION");
-  command->add_flag("--dry-run", arguments->dry_run, "Only count what would go");
-  command->add_flag("--json", arguments->json, "For machines");
+  command->add_flag("--dry-run", arguments->dry_run,
+                    "Count what would be deleted without changing anything");
+  command->add_json_flag(arguments->json);
   commands.set_action(command, [config, arguments] { return prune(config->load(), *arguments); });
 }
 

@@ -30,7 +30,7 @@ def hostile_database_settings(site):
     if done.code:
         s.note(done.tail(6, 500))
     s.same(s.rows("SELECT DISTINCT (at AT TIME ZONE 'UTC') = timestamp '2024-02-03 04:05:06', encode(b, 'hex') FROM public.out"), [(True, "00ff275c")], "values")
-    for words in (["status"], ["offsets", "show"], ["dlq", "list"], ["dlq", "show", "1"], ["dlq", "show", "1", "--json"], ["dlq", "export"], ["audit"], ["keys", "show", "e1"], ["prune", "--dry-run"], ["partitions", "peek", "--topic", s.topic, "--partition", "0", "--offset", "3"], ["skipped", "list"], ["outbox", "status"], ["leases", "list"]):
+    for words in (["status"], ["offsets", "show"], ["dlq", "list"], ["dlq", "show", "1"], ["dlq", "show", "1", "--json"], ["dlq", "export"], ["audit"], ["keys", "show", "e1"], ["prune", "--dry-run"], ["partitions", "peek", "--topic", s.topic, "--partition", "0", "--offset", "3"], ["skipped", "list"], ["outbox", "status"], ["calls", "list"]):
         r = s.cmd(*words)
         s.expect(r.code == 0, f"{words}: code {r.code}: {r.tail(3, 300)}")
     j = s.cmd("dlq", "show", "1", "--json")

@@ -119,7 +119,7 @@ TEST_CASE("a log whose beginning was removed is audited from where it begins") {
   KafkaBroker::shared().delete_records(site.topic, 0, 8);
   const auto report = site.audit();
   CHECK(report.at("findings_total") == 0);
-  CHECK(partition_of(site, report, 0).at("from") == 8);
+  CHECK(partition_of(site, report, 0).at("from_offset") == 8);
   CHECK(partition_of(site, report, 0).at("records") == 6);
   site.sql("DELETE FROM pawl.idempotency_keys WHERE key IN ('e7', 'e8')");
   CHECK(site.findings() == Found{"missing-key 0 8 e8"});
@@ -194,7 +194,7 @@ TEST_CASE("dead letters that were replayed or discarded are no findings") {
   const auto report = site.audit();
   CHECK(report.at("findings_total") == 0);
   CHECK(partition_of(site, report, 0).at("applied") == 2);
-  CHECK(partition_of(site, report, 0).at("dead") == 1);
+  CHECK(partition_of(site, report, 0).at("dead_letters") == 1);
   CHECK(site.findings({"--fast"}).empty());
 
   site.sql("DELETE FROM pawl.idempotency_keys WHERE key = 'second'");

@@ -55,7 +55,7 @@ TEST_CASE("an audit finds no inconsistency after messages that ended in every wa
       CHECK(partition.at("records") == 14);
       CHECK(partition.at("applied") == 11);
       CHECK(partition.at("duplicates") == 1);
-      CHECK(partition.at("dead") == 1);
+      CHECK(partition.at("dead_letters") == 1);
       CHECK(partition.at("parked") == 1);
     } else {
       CHECK(partition.at("records") == 6);
@@ -164,7 +164,7 @@ TEST_CASE("an audit prints as many findings as asked for, and counts all") {
   CHECK(report.at("findings").size() == 2);
   CHECK(report.at("findings_total") == 6);
   const auto text = site.run({"audit", "--max-findings", "1"});
-  CHECK(text.code == 1);
+  CHECK(text.code == 3);
   CHECK_THAT(text.out, ContainsSubstring(site.topic + "[1]@0 key \"f0\": its key is not stored") &&
                            ContainsSubstring(" --topic " + site.topic + " --partition 1 --to 0") &&
                            ContainsSubstring("... 5 more: --max-findings N\n") &&
@@ -220,14 +220,26 @@ TEST_CASE("the application's own checks run with the audit, read-only") {
   CHECK_FALSE(checks[1].contains("shown"));
   CHECK_FALSE(checks[2].at("problem").is_null());
   CHECK_THAT(checks[3].at("problem").get<std::string>(), ContainsSubstring("57014"));
+  CHECK(report.at("incomplete") == true);
   CHECK(site.sql("SELECT count(*) FROM ledger") == "16");
 
   const auto hidden = site.run({"audit", "--fast"});
-  CHECK(hidden.code == 1);
+  CHECK(hidden.code == 3);
   CHECK_THAT(hidden.out, ContainsSubstring("check #2: 11 rows (event_id, amount)") &&
                              !ContainsSubstring("event_id = e0"));
   const auto shown = site.run({"audit", "--fast", "--show-rows"});
   CHECK_THAT(shown.out, ContainsSubstring("event_id = e0, amount = 1"));
+}
+
+TEST_CASE("an audit that could not verify something exits with 1 if it has no other findings") {
+  AuditedSite site;
+  site.process_all_kinds();
+  site.more += "[audit]\nsql = [\"SELECT 1 FROM no_such_table\"]\n";
+  const auto outcome = site.run({"audit", "--fast", "--json"});
+  CHECK(outcome.code == 1);
+  const auto report = nlohmann::json::parse(outcome.out);
+  CHECK(report.at("incomplete") == true);
+  CHECK(report.at("findings").at(0).at("kind") == "check-failed");
 }
 
 TEST_CASE("a wrong call of audit is told, with exit code 2") {
@@ -240,5 +252,5 @@ TEST_CASE("a wrong call of audit is told, with exit code 2") {
   CHECK_THAT(wrong.err, ContainsSubstring("audit.sql[0]"));
   const auto unknown = site.run({"audit"});
   CHECK(unknown.code == 1);
-  CHECK_THAT(unknown.err, ContainsSubstring("knows no consumer"));
+  CHECK_THAT(unknown.err, ContainsSubstring("has no consumer"));
 }

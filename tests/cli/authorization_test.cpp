@@ -91,8 +91,8 @@ TEST_CASE("a topic that is not authorised at the start holds up no other, and is
   CHECK(status.code == 1);
   const auto json = nlohmann::json::parse(status.out);
   CHECK(json.at("kafka_problem").is_null());
-  REQUIRE(json.at("refused_topics").size() == 1);
-  CHECK(json.at("refused_topics")[0].at("topic") == "other");
+  REQUIRE(json.at("access_denied_topics").size() == 1);
+  CHECK(json.at("access_denied_topics")[0].at("topic") == "other");
   CHECK(json.at("partitions")[0].at("lag") == 0);
   CHECK(json.at("missing_topics").empty());
   CHECK_THAT(site.run({"status"}).out, ContainsSubstring("Kafka denies access to topic other"));
@@ -117,7 +117,7 @@ TEST_CASE("a topic that is denied while it is consumed is named, and goes on onc
   site.wait_for_stored(0, 5);
   const auto status = nlohmann::json::parse(site.run({"status", "--json"}).out);
   CHECK(status.at("kafka_problem").is_null());
-  CHECK(status.at("refused_topics").size() == 1);
+  CHECK(status.at("access_denied_topics").size() == 1);
 
   two.broker.permit_topic(TwoTopics::kOther);
   two.pay_other("o-later", 3);

@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <sstream>
 
+#include <nlohmann/json.hpp>
+
 #include "ledger/register_view.hpp"
 #include "postgres/session.hpp"
 #include "prelude.hpp"
@@ -19,6 +21,9 @@ TEST_CASE("check reports that the program is ready to run, and changes nothing")
                             "handler[0].sql[0], handler[0].sql[1]\n") &&
           ContainsSubstring(", privileges complete\n") && !ContainsSubstring("FAIL"));
   CHECK(site.sql("SELECT count(*) FROM pawl.consumers") == "0");
+  const auto json = site.run({"check", "--json"});
+  CHECK(json.code == 0);
+  CHECK(nlohmann::json::parse(json.out).at("ready") == true);
   CHECK(site.run({"check", "--set", "kafka.group_protocol=consumer"}).code == 0);
 }
 
@@ -55,6 +60,19 @@ TEST_CASE("check reports all failures at once, and again at its end") {
       "[[handler]]\n"
       "topics = [\"no-such-topic\"]\n"
       "function = \"app.no_such_function\"\n";
+  const auto json = site.run({"check", "--json"});
+  CHECK(json.code == 1);
+  const auto report = nlohmann::json::parse(json.out);
+  CHECK(report.at("ready") == false);
+  const auto failed = [&report](const std::string& text) {
+    const auto& findings = report.at("findings");
+    return std::any_of(findings.begin(), findings.end(), [&](const auto& finding) {
+      return finding.at("result") == "fail" &&
+             finding.at("text").template get<std::string>().find(text) != std::string::npos;
+    });
+  };
+  CHECK(failed("relation \"ledger\" does not exist"));
+  CHECK(failed("no-such-topic"));
   const auto outcome = site.run({"check"});
   INFO(outcome.out);
   CHECK(outcome.code == 1);

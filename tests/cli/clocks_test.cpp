@@ -45,7 +45,8 @@ TEST_CASE("a lease of retention from before the server's clock went back is nobo
         "excluded.holder, lease_until = excluded.lease_until");
   };
   hold_until("50 seconds");
-  CHECK_THAT(site.prune().err, ContainsSubstring("another process of this consumer removes keys"));
+  CHECK_THAT(site.prune().err,
+             ContainsSubstring("another process of this consumer is removing keys"));
   hold_until("1 hour");
   const auto pruned = site.prune();
   INFO(pruned.out << pruned.err);

@@ -19,7 +19,8 @@ TEST_CASE("a consumer that is forgotten holds back no keys of a scope that it sh
   REQUIRE(site.run({"run", "--drain", "--set", "failures.on_failure=dead-letter", "--set",
                     "failures.max_attempts=1"})
               .code == 0);
-  const auto json = nlohmann::json::parse(site.run({"consumers", "list", "--json"}).out);
+  const auto json =
+      nlohmann::json::parse(site.run({"consumers", "list", "--json"}).out).at("consumers");
   REQUIRE(json.size() == 2);
   for (const auto& consumer : json) {
     CHECK(consumer.at("scopes") == nlohmann::json::array({"shared"}));
@@ -31,7 +32,7 @@ TEST_CASE("a consumer that is forgotten holds back no keys of a scope that it sh
 
   SECTION("its letters and its history stay, and the other consumer has all of its own") {
     const auto before = site.stored(0);
-    const auto outcome = site.run({"consumers", "forget", backfill, "--because", "it is done"});
+    const auto outcome = site.run({"consumers", "remove", backfill, "--because", "it is done"});
     INFO(outcome.out << outcome.err);
     CHECK(outcome.code == 0);
     CHECK_THAT(outcome.out, ContainsSubstring("1 stored offset, 1 share in a key scope") &&
@@ -41,7 +42,7 @@ TEST_CASE("a consumer that is forgotten holds back no keys of a scope that it sh
     CHECK(site.sql("SELECT count(*) FROM pawl.dead_letters") == "1");
     CHECK(site.sql("SELECT action || ' ' || reason || ' ' || (actor = session_user) FROM "
                    "pawl.offset_history ORDER BY history_id DESC LIMIT 1") ==
-          "forget it is done true");
+          "remove it is done true");
     // It does not begin anew by itself.
     site.group = backfill;
     const auto again = site.run({"run", "--drain"});
@@ -49,7 +50,7 @@ TEST_CASE("a consumer that is forgotten holds back no keys of a scope that it sh
     CHECK_THAT(again.err, ContainsSubstring("pawl offsets set --config /"));
   }
   SECTION("its letters go when that is asked for") {
-    CHECK(site.run({"consumers", "forget", backfill, "--because", "x", "--dead-letters"}).code ==
+    CHECK(site.run({"consumers", "remove", backfill, "--because", "x", "--dead-letters"}).code ==
           0);
     CHECK(site.sql("SELECT count(*) FROM pawl.dead_letters") == "0");
   }
@@ -60,22 +61,22 @@ TEST_CASE("a consumer is not forgotten while one of its processes lives, nor whe
   site.pay_many(0, "e", 1);
   const auto child = site.start();
   site.wait_for_stored(0, 0);
-  const auto live = site.run({"consumers", "forget", site.group, "--because", "x"});
+  const auto live = site.run({"consumers", "remove", site.group, "--because", "x"});
   CHECK(live.code == 1);
-  CHECK_THAT(live.err, ContainsSubstring("its processes are running") &&
+  CHECK_THAT(live.err, ContainsSubstring("has running processes") &&
                            ContainsSubstring(std::to_string(child->pid())));
   CHECK(site.stored(0) == 0);
   CHECK(site.sql("SELECT count(*) FROM pawl.scope_sources") == "1");
-  const auto unknown = site.run({"consumers", "forget", "nobody", "--because", "x"});
+  const auto unknown = site.run({"consumers", "remove", "nobody", "--because", "x"});
   CHECK(unknown.code == 2);
   CHECK_THAT(unknown.err, ContainsSubstring(site.group));
-  CHECK(site.run({"consumers", "forget", site.group}).code == 2);
+  CHECK(site.run({"consumers", "remove", site.group}).code == 2);
   child->kill(SIGKILL);
   child->wait(kDeadline);
   // What it last told counts for twenty seconds.
   site.sql("UPDATE pawl.processes SET seen_at = seen_at - interval '1 minute'");
   wait_until(
-      [&] { return site.run({"consumers", "forget", site.group, "--because", "x"}).code == 0; },
+      [&] { return site.run({"consumers", "remove", site.group, "--because", "x"}).code == 0; },
       kDeadline, "the killed process' sessions to end");
   CHECK(site.stored(0) == -2);
 }

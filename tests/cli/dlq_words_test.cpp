@@ -74,7 +74,7 @@ TEST_CASE("what is parked is listed by its record key, and counted while it wait
     return nlohmann::json::parse(site.run({"status", "--json"}).out)["parked_keys"].get<int>();
   };
   CHECK(parked_keys() == 2);
-  const auto list = nlohmann::json::parse(site.run({"dlq", "list", "--json"}).out);
+  const auto list = nlohmann::json::parse(site.run({"dlq", "list", "--json"}).out)["dead_letters"];
   CHECK(list[0]["key"] == "stranger");
   CHECK(list[3]["key"] == "other\n");
   CHECK_THAT(site.run({"dlq", "list"}).out, ContainsSubstring("stranger"));
@@ -83,15 +83,17 @@ TEST_CASE("what is parked is listed by its record key, and counted while it wait
   INFO(parked.out << parked.err);
   CHECK(parked.code == 0);
   CHECK_THAT(parked.out, ContainsSubstring("other\\x0a"));
-  const auto keys = nlohmann::json::parse(site.run({"dlq", "parked", "--json"}).out);
+  const auto keys = nlohmann::json::parse(site.run({"dlq", "parked", "--json"}).out)["parked_keys"];
   REQUIRE(keys.size() == 2);
   CHECK(keys[0]["key"] == "stranger");
-  CHECK(keys[0]["letters"] == 3);
+  CHECK(keys[0]["messages"] == 3);
   CHECK(keys[0]["first"]["offset"] == 0);
   CHECK(keys[0]["first"]["status"] == "dead");
   CHECK_THAT(keys[0]["first"]["error"].get<std::string>(), ContainsSubstring("check constraint"));
-  CHECK(keys[1]["letters"] == 2);
-  CHECK(nlohmann::json::parse(site.run({"dlq", "parked", "--json", "--topic", "no"}).out).empty());
+  CHECK(keys[1]["messages"] == 2);
+  CHECK(nlohmann::json::parse(
+            site.run({"dlq", "parked", "--json", "--topic", "no"}).out)["parked_keys"]
+            .empty());
 
   // The row of a key whose letters are resolved stays until the next message comes.
   const auto id = keys[1]["first"]["id"].dump();
@@ -100,7 +102,8 @@ TEST_CASE("what is parked is listed by its record key, and counted while it wait
               .code == 0);
   REQUIRE(site.sql("SELECT count(*) FROM pawl.parked_keys") == "2");
   CHECK(parked_keys() == 1);
-  CHECK(nlohmann::json::parse(site.run({"dlq", "parked", "--json"}).out).size() == 1);
+  CHECK(nlohmann::json::parse(site.run({"dlq", "parked", "--json"}).out)["parked_keys"].size() ==
+        1);
 }
 
 TEST_CASE("a retry that is scheduled is not a dead letter, and nothing waits behind it yet") {
@@ -110,33 +113,35 @@ TEST_CASE("a retry that is scheduled is not a dead letter, and nothing waits beh
   site.drain();
   const auto status = nlohmann::json::parse(site.run({"status", "--json"}).out);
   CHECK(status["totals"]["dead_letters"] == 0);
-  CHECK(status["totals"]["retry_later"] == 1);
+  CHECK(status["totals"]["scheduled_retries"] == 1);
   CHECK(status["parked_keys"] == 0);
   CHECK(status["dead_letters"][0]["status"] == "scheduled");
   CHECK_THAT(site.run({"dlq", "parked"}).out, ContainsSubstring("No record key is parked."));
   CHECK_THAT(site.run({"dlq", "list"}).out, ContainsSubstring("scheduled"));
   CHECK_THAT(site.run({"dlq", "list", "--status", "dead"}).out,
              ContainsSubstring("No dead letters."));
-  const auto scheduled =
-      nlohmann::json::parse(site.run({"dlq", "list", "--status", "scheduled", "--json"}).out);
+  const auto scheduled = nlohmann::json::parse(
+      site.run({"dlq", "list", "--status", "scheduled", "--json"}).out)["dead_letters"];
   REQUIRE(scheduled.size() == 1);
   CHECK(scheduled[0]["status"] == "scheduled");
-  CHECK(nlohmann::json::parse(site.run({"consumers", "list", "--json"}).out)[0]["dead_letters"] ==
-        0);
+  CHECK(nlohmann::json::parse(
+            site.run({"consumers", "list", "--json"}).out)["consumers"][0]["dead_letters"] == 0);
 
   // A later message of its key is parked behind it.
   site.pay_strangers(1, "later");
   site.drain();
   CHECK(nlohmann::json::parse(site.run({"status", "--json"}).out)["parked_keys"] == 1);
-  const auto parked = nlohmann::json::parse(site.run({"dlq", "parked", "--json"}).out);
+  const auto parked =
+      nlohmann::json::parse(site.run({"dlq", "parked", "--json"}).out)["parked_keys"];
   REQUIRE(parked.size() == 1);
-  CHECK(parked[0]["letters"] == 2);
+  CHECK(parked[0]["messages"] == 2);
   CHECK(parked[0]["first"]["status"] == "scheduled");
 
   // After its last retry it is one.
   site.sql("UPDATE pawl.dead_letters SET due_at = NULL WHERE status = 'dead'");
-  CHECK(nlohmann::json::parse(site.run({"dlq", "list", "--status", "dead", "--json"}).out).size() ==
-        1);
+  CHECK(nlohmann::json::parse(
+            site.run({"dlq", "list", "--status", "dead", "--json"}).out)["dead_letters"]
+            .size() == 1);
 }
 
 TEST_CASE("messages parked behind a dead letter that was discarded are said to wait for a replay") {
@@ -144,7 +149,9 @@ TEST_CASE("messages parked behind a dead letter that was discarded are said to w
   site.pay_strangers(3);
   site.drain();
   const auto left_parked_keys = [&] {
-    return nlohmann::json::parse(site.run({"status", "--json"}).out)["left_parked_keys"].get<int>();
+    return nlohmann::json::parse(
+               site.run({"status", "--json"}).out)["parked_keys_without_dead_letter"]
+        .get<int>();
   };
   CHECK(left_parked_keys() == 0);
   CHECK_THAT(site.run({"dlq", "list"}).out, !ContainsSubstring("waits for a replay"));
@@ -191,7 +198,8 @@ TEST_CASE("messages that follow a discarded retry by themselves are said to wait
   REQUIRE(discarded.code == 0);
   CHECK_THAT(discarded.out,
              ContainsSubstring("discarded 1 dead letter\n") && !ContainsSubstring("still parked"));
-  CHECK(nlohmann::json::parse(site.run({"status", "--json"}).out)["left_parked_keys"] == 0);
+  CHECK(nlohmann::json::parse(
+            site.run({"status", "--json"}).out)["parked_keys_without_dead_letter"] == 0);
 }
 
 TEST_CASE("a letter whose turn has not come is not run, and keeps its error") {

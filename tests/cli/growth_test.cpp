@@ -77,7 +77,7 @@ TEST_CASE("what commands read grows with the rows and not with rows times partit
     std::int64_t most;
   };
   const std::vector<Case> cases{
-      {{"leases", "list"}, kRows / 2},
+      {{"calls", "list"}, kRows / 2},
       {{"dlq", "show", letter}, kRows / 2},
       {{"dlq", "replay", letter, "--dry-run"}, kRows / 2},
       // It says how many there are as well.

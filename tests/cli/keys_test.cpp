@@ -19,9 +19,9 @@ TEST_CASE("keys show tells where a key was first seen, and of a conflict both po
                             ContainsSubstring(site.group));
   const auto json = nlohmann::json::parse(site.run({"keys", "show", "twice", "--json"}).out);
   CHECK(json.at("found") == true);
-  CHECK(json.at("seen")[0].at("topic") == site.topic);
-  CHECK(json.at("seen")[0].at("offset") == 1);
-  CHECK(json.at("seen")[0].at("response_bytes").is_null());
+  CHECK(json.at("keys")[0].at("topic") == site.topic);
+  CHECK(json.at("keys")[0].at("offset") == 1);
+  CHECK(json.at("keys")[0].at("response_bytes").is_null());
   CHECK(json.at("dead_letters")[0].at("offset") == 2);
   CHECK(json.at("dead_letters")[0].at("reason") == "conflict");
 
@@ -69,7 +69,7 @@ TEST_CASE("keys show prints the response, bounded, and never as what steers a te
   };
   const auto json = [&](const std::string& key, std::vector<std::string> more = {}) {
     more.emplace_back("--json");
-    return nlohmann::json::parse(show(key, more)).at("seen")[0];
+    return nlohmann::json::parse(show(key, more)).at("keys")[0];
   };
   CHECK_THAT(show("text"), ContainsSubstring("hex, 7 bytes: 68c3bc0a1b5b31\n"));
   CHECK_THAT(show("text", {"--max-bytes", "4"}),
@@ -123,10 +123,10 @@ TEST_CASE("keys show says where else in the database a key was applied, and how 
   CHECK(other.run({"keys", "show", "first", "--scope", scope}).code == 0);
   const auto json = nlohmann::json::parse(other.run({"keys", "show", "first", "--json"}).out);
   CHECK(json.at("found") == false);
-  CHECK(json.at("seen").empty());
-  REQUIRE(json.at("elsewhere").size() == 1);
-  CHECK(json.at("elsewhere")[0].at("scope") == scope);
-  CHECK(json.at("elsewhere")[0].at("consumer") == "default/" + first);
+  CHECK(json.at("keys").empty());
+  REQUIRE(json.at("other_scopes").size() == 1);
+  CHECK(json.at("other_scopes")[0].at("scope") == scope);
+  CHECK(json.at("other_scopes")[0].at("consumer") == "default/" + first);
 
   // What was asked for and found is all there is to say; and so is what is nowhere.
   CHECK(other.run({"keys", "show", "second"}).out.find("In other scopes") == std::string::npos);

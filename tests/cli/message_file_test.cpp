@@ -19,8 +19,8 @@ std::string refusal(const std::string& text) {
 
 TEST_CASE("a message in a file is what peek prints, or less") {
   const auto file = MessageFile::parse(
-      R"({"topic": "t", "partition": 2, "offset": 7, "timestamp_ms": 5, "key": {"base64": "AAE="},
-          "value": {"a": [1, "x"]}, "value_bytes": 12,
+      R"({"topic": "t", "partition": 2, "offset": 7, "timestamp": "1970-01-01T00:00:00.005Z",
+          "key": {"base64": "AAE="}, "value": {"a": [1, "x"]}, "value_bytes": 12,
           "headers": [{"name": "h", "value": "v"}, {"name": "none", "value": null}]})",
       "m.json");
   const auto message = file.view();
@@ -63,6 +63,8 @@ TEST_CASE("a file that holds no message is refused by its name and place") {
              ContainsSubstring("ofset is not known"));
   CHECK_THAT(refusal(R"({"topic": "t", "value": 1, "offset": "2"})"),
              ContainsSubstring("offset is no whole number"));
+  CHECK_THAT(refusal(R"({"topic": "t", "value": 1, "timestamp": "yesterday"})"),
+             ContainsSubstring("timestamp is neither an RFC 3339 text"));
   CHECK_THAT(refusal(R"({"topic": "t", "value": 1, "topic_id": 2})"),
              ContainsSubstring("topic_id is no text"));
   CHECK_THAT(refusal(R"({"topic": "t", "value": {"base64": "%"}})"),

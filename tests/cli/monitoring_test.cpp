@@ -167,7 +167,7 @@ TEST_CASE("the lag is that of `status`, of PostgreSQL and of Kafka, also of what
     CHECK(partition.at("lag") == (number == 1 ? 8 : 0));
     CHECK(partition.at("state") == (number == 1 ? "halted" : "running"));
     CHECK(partition.at("reason").is_string() == (number == 1));
-    CHECK(partition.at("next") == site.stored(number) + 1);
+    CHECK(partition.at("offset") == site.stored(number) + 1);
   }
   stop(*child);
 }
@@ -406,7 +406,7 @@ TEST_CASE("leases held are the calls that are under way") {
   site.pay_many(0, "call-", 3);
   wait_until([&] { return watched.metric("pawl_calls_in_flight") == 3.0; }, kDeadline,
              "three calls to be under way");
-  CHECK(nlohmann::json::parse(watched.ask("/status").body).at("leases_held") == 3);
+  CHECK(nlohmann::json::parse(watched.ask("/status").body).at("calls_in_flight") == 3);
   site.wait_for_sql("SELECT count(*) FROM pawl.leases WHERE owner IS NOT NULL", "3");
   child->kill(SIGTERM);
   child->wait(kDeadline);

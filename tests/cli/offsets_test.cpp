@@ -84,7 +84,7 @@ TEST_CASE("offsets show and status say the same of a partition, in the same word
                                  "last_owner",
                                  "owned_since",
                                  "epoch",
-                                 "updated"}) {
+                                 "updated_at"}) {
         CAPTURE(servers, i, member);
         CHECK(one.at(member) == other.at(member));
       }
@@ -150,7 +150,7 @@ TEST_CASE(
   CHECK(site.stored(0) == 9);
 
   const auto set = site.run({"offsets", "set", "--topic", site.topic, "--partition", "0", "--to",
-                             "4", "--reason", "why not"});
+                             "4", "--because", "why not"});
   CHECK(set.code == 0);
   CHECK(site.stored(0) == 3);
   CHECK(site.sql(kHistory) == "first assignment ->-1, offsets set 9>3");
@@ -437,7 +437,7 @@ TEST_CASE("offsets reset puts all partitions back to kafka.start") {
   CHECK(site.stored(1) == 4);
 }
 
-TEST_CASE("offsets set to what a group committed is refused where it has committed nothing") {
+TEST_CASE("offsets set to what a group committed is refused where it has no committed offset") {
   Site site(2);
   site.pay_many(0, "e", 3);
   const auto set = [&](std::vector<std::string> which) {
@@ -446,7 +446,7 @@ TEST_CASE("offsets set to what a group committed is refused where it has committ
   };
   const auto never = set({"--all"});
   CHECK(never.code == 2);
-  CHECK_THAT(never.err, ContainsSubstring("group " + site.group + " has committed nothing") &&
+  CHECK_THAT(never.err, ContainsSubstring("group " + site.group + " has no committed offset") &&
                             ContainsSubstring("[0, 1]") &&
                             ContainsSubstring("pawl offsets set --config /") &&
                             ContainsSubstring("--topic " + site.topic + " --partition 0 --to"));

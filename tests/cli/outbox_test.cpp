@@ -56,7 +56,7 @@ TEST_CASE("a role with the rights of a relay relays and retries, with a configur
   REQUIRE(records.size() == 1);
   CHECK(records.front().value == "arrives");
   const auto status = site.run_relay({"outbox", "status", "--json"});
-  CHECK(nlohmann::json::parse(status.out).at("set_apart") == 1);
+  CHECK(nlohmann::json::parse(status.out).at("failed") == 1);
   CHECK(site.run_relay({"outbox", "retry", "--all"}).code == 0);
   CHECK(site.run_relay({"relay", "--drain"}).code == 0);
   CHECK(site.run_relay({"outbox", "discard", "2", "--because", "a test"}).code == 0);
@@ -340,11 +340,11 @@ TEST_CASE("more messages than are counted are told as more") {
       "   FROM generate_series(1, 200001) n");
   const auto json = nlohmann::json::parse(site.run({"outbox", "status", "--json"}).out);
   CHECK(json.at("waiting") == 200000);
-  CHECK(json.at("more_wait") == true);
-  CHECK(json.at("lanes")[0].at("waiting") == 100000);
-  CHECK(json.at("lanes")[0].at("more_wait") == true);
-  CHECK(json.at("lanes")[1].at("waiting") == 100000);
-  CHECK(json.at("lanes")[1].at("more_wait") == false);
+  CHECK(json.at("more_waiting") == true);
+  CHECK(json.at("shards")[0].at("waiting") == 100000);
+  CHECK(json.at("shards")[0].at("more_waiting") == true);
+  CHECK(json.at("shards")[1].at("waiting") == 100000);
+  CHECK(json.at("shards")[1].at("more_waiting") == false);
   const auto text = site.run({"outbox", "status"}).out;
   CHECK_THAT(text, ContainsSubstring("more than 200,000 messages wait"));
 }

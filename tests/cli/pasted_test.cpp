@@ -88,6 +88,11 @@ TEST_CASE("a command that is to be pasted quotes what a shell would take apart")
   other.overrides = {"kafka.group=another one"};
   CHECK(pawl::command_text(other, "check") ==
         command_text(known, "check") + " --set 'kafka.group=another one'");
+  // PAWL_CONFIG names the file.
+  other.config_in_environment = true;
+  CHECK(command_text(other, "check") == "'my program' check --set 'kafka.group=another one'");
+  other.overrides = {};
+  CHECK(command_text(other, "check") == "'my program' check");
   CHECK(pawl::partition_words({"orders", 3}) == "--topic orders --partition 3");
   CHECK(pawl::partition_words({"a b", 3}) == "--topic 'a b' --partition 3");
   CHECK(pawl::short_partition_words({"a b", 3}) == "-t 'a b' -p 3");

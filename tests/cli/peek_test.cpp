@@ -54,7 +54,7 @@ TEST_CASE("skipped list tells what was left out, where, when, by whom and why") 
   REQUIRE(site.run({"run", "--drain", "--set", "failures.max_attempts=1"}).code == 4);
   CHECK_THAT(site.run({"skipped", "list"}).out, ContainsSubstring("No message was skipped."));
   REQUIRE(site.run({"partitions", "skip", "--topic", site.topic, "--partition", "1", "--offset",
-                    "0", "--reason", "agreed with the producer"})
+                    "0", "--because", "agreed with the producer"})
               .code == 0);
 
   const auto table = site.run({"skipped", "list"});
@@ -63,7 +63,8 @@ TEST_CASE("skipped list tells what was left out, where, when, by whom and why") 
                             ContainsSubstring("agreed with the producer") &&
                             ContainsSubstring("KEY") &&
                             ContainsSubstring("invalid input syntax for type bigint"));
-  const auto json = nlohmann::json::parse(site.run({"skipped", "list", "--json"}).out);
+  const auto json =
+      nlohmann::json::parse(site.run({"skipped", "list", "--json"}).out).at("skipped_messages");
   REQUIRE(json.size() == 1);
   CHECK(json[0].at("partition") == 1);
   CHECK(json[0].at("offset") == 0);
@@ -76,6 +77,7 @@ TEST_CASE("skipped list tells what was left out, where, when, by whom and why") 
   CHECK(json[0].at("halt_parameters").at("attempts") == "1");
   CHECK(nlohmann::json::parse(
             site.run({"skipped", "list", "--json", "--topic", site.topic, "--partition", "0"}).out)
+            .at("skipped_messages")
             .empty());
 
   // Nothing had halted at this one.
@@ -84,7 +86,9 @@ TEST_CASE("skipped list tells what was left out, where, when, by whom and why") 
   REQUIRE(site.run({"partitions", "skip", "--topic", site.topic, "--partition", "0", "--offset",
                     "0", "--because", "sent twice"})
               .code == 0);
-  const auto newest = nlohmann::json::parse(site.run({"skipped", "list", "--json"}).out).at(0);
+  const auto newest = nlohmann::json::parse(site.run({"skipped", "list", "--json"}).out)
+                          .at("skipped_messages")
+                          .at(0);
   CHECK(newest.at("reason") == "sent twice");
   CHECK(newest.at("halt_code").is_null());
 

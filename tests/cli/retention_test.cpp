@@ -35,7 +35,7 @@ TEST_CASE("prune removes the keys beyond their retention, and says which may be 
   const auto json = nlohmann::json::parse(site.prune({"--json"}).out);
   CHECK(json.at("keys") == 0);
   CHECK(json.at("scopes").size() == 1);
-  CHECK(json.at("scopes")[0].at("held_by").is_null());
+  CHECK(json.at("scopes")[0].at("blocked_by").is_null());
 }
 
 TEST_CASE(
@@ -275,8 +275,9 @@ TEST_CASE("a record with a time that no calendar has is left out by retention, a
   // The time of its processing counts instead.
   CHECK(site.keys() == "0");
   CHECK_THAT(pruned.out, ContainsSubstring("milliseconds"));
-  CHECK(nlohmann::json::parse(site.prune({"--json"}).out).at("scopes")[0].at("unusable_time") ==
-        site.topic + " [1] of default/" + site.group);
+  CHECK(
+      nlohmann::json::parse(site.prune({"--json"}).out).at("scopes")[0].at("unusable_timestamp") ==
+      site.topic + " [1] of default/" + site.group);
 }
 
 TEST_CASE("a record from before all calendars keeps keys, as any old one does") {
@@ -396,7 +397,7 @@ TEST_CASE("prune refuses what is no age, and needs a consumer that has run") {
   CHECK(site.run({"prune"}).code == 1);
   const auto bad = site.run({"prune", "--older-than", "long"});
   CHECK(bad.code == 2);
-  CHECK_THAT(bad.err, ContainsSubstring("--older-than long"));
+  CHECK_THAT(bad.err, ContainsSubstring("--older-than: \"long\""));
 }
 
 TEST_CASE("prune works with the rights that scripts/migrate grants") {

@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <fstream>
 #include <pqxx/pqxx>
 #include <sstream>
+
+#include "json_schema.hpp"
 
 namespace pawl::testing {
 
@@ -81,7 +84,11 @@ Outcome Site::run_bare(const std::vector<std::string>& arguments, const Environm
       PAWL_PROGRAM, arguments,
       {.environment = environment, .output = out, .errors = err, .working_directory = {}});
   const auto status = child.wait(kDeadline);
-  return {status.code.value_or(-1), read_file(out), read_file(err)};
+  Outcome outcome{status.code.value_or(-1), read_file(out), read_file(err)};
+  // Not what a killed program left.
+  if (status.code && std::find(arguments.begin(), arguments.end(), "--json") != arguments.end())
+    require_schema(arguments, outcome.out);
+  return outcome;
 }
 
 std::unique_ptr<ChildProcess> Site::start(const std::vector<std::string>& arguments) {

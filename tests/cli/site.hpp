@@ -52,7 +52,7 @@ class Site {
 
   /// `pawl ARGUMENTS... --config FILE`, to its end.
   Outcome run(std::vector<std::string> arguments, const Environment& environment = {});
-  /// The same with the arguments alone.
+  /// The same with the arguments alone. With --json, throws if the output violates its schema.
   Outcome run_bare(const std::vector<std::string>& arguments, const Environment& environment = {});
   /// `pawl run --config FILE ARGUMENTS...` beside the test.
   std::unique_ptr<ChildProcess> start(const std::vector<std::string>& arguments = {});

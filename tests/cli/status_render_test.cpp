@@ -81,7 +81,7 @@ TEST_CASE("status shows what messages wait for, once for all processes") {
           ContainsSubstring("      Reported by one, two.\n"));
   CHECK(nlohmann::json::parse(status_json(status, false)).at("conditions").at(1) ==
         nlohmann::json({{"kind", "remote_service_unreachable"},
-                        {"what", "https://api.example"},
+                        {"subject", "https://api.example"},
                         {"since", "2027-01-15T08:00:00Z"},
                         {"messages", 3},
                         {"cause", "refused"},
@@ -121,7 +121,7 @@ TEST_CASE("status shows which outbox messages wait, for how long, and if no proc
   CHECK(status_json(status, false).find(R"("late":true)") != std::string::npos);
   outbox.lanes[1].more = true;
   CHECK(has("OUTBOX          more than 3 messages wait"));
-  CHECK(status_json(status, false).find(R"("more_wait":true)") != std::string::npos);
+  CHECK(status_json(status, false).find(R"("more_waiting":true)") != std::string::npos);
   outbox.lanes[1].more = false;
   outbox.lanes[0].owner_late = true;
   CHECK(has("no process publishes"));
@@ -139,7 +139,7 @@ TEST_CASE("status shows which outbox messages wait, for how long, and if no proc
   CHECK(
       status_json(status, false)
           .find(
-              R"("relays":[{"owner":"host:2:cd","transactions":true,"problem":null,"left_out":null},)") !=
+              R"("relays":[{"owner":"host:2:cd","transactions":true,"problem":null,"unwritable":null},)") !=
       std::string::npos);
   outbox.lanes[1].waiting = 0;
   CHECK(!has("OUTBOX"));
@@ -149,7 +149,7 @@ TEST_CASE("status shows which outbox messages wait, for how long, and if no proc
       has("OUTBOX          no message waits; 2 failed.\n"
           "                > pawl outbox list --config F\n"));
   CHECK(has("   2 outbox messages failed   "));
-  CHECK(status_json(status, false).find(R"("set_apart":2)") != std::string::npos);
+  CHECK(status_json(status, false).find(R"("failed":2)") != std::string::npos);
 }
 
 TEST_CASE("status starts with the verdict, then problems, then dead letters, then the topics") {
@@ -591,10 +591,10 @@ TEST_CASE("status shows which message delays the stored offset, and how many aft
   auto status = with({running(0, 40)});
   CHECK_THAT(status_text(status), !ContainsSubstring("OUT OF ORDER"));
   const auto ahead_in_json = [&] {
-    return nlohmann::json::parse(status_json(status, false)).at("partitions")[0].at("ahead");
+    return nlohmann::json::parse(status_json(status, false)).at("partitions")[0].at("out_of_order");
   };
   // Offset 0 is an offset; where nothing is finished there is none.
-  CHECK(ahead_in_json().at("finished") == 0);
+  CHECK(ahead_in_json().at("completed") == 0);
   CHECK(ahead_in_json().at("up_to").is_null());
   auto& row = *status.partitions[0].row;
   row.updated_at = "2027-01-15T07:00:00Z";
@@ -604,7 +604,7 @@ TEST_CASE("status shows which message delays the stored offset, and how many aft
                                "delays the stored offset for 3 s. 12 messages after it are "
                                "finished, up to offset 131.\n"));
   CHECK(ahead_in_json() ==
-        nlohmann::json{{"finished", 12}, {"up_to", 131}, {"trying", 1}, {"failed_attempts", 3}});
+        nlohmann::json{{"completed", 12}, {"up_to", 131}, {"retrying", 1}, {"failed_attempts", 3}});
   // Those after it were finished while another message delayed the offset.
   row.updated_at = "2027-01-15T07:59:59Z";
   CHECK_THAT(status_text(status), ContainsSubstring("delays the stored offset for 1 s. "));

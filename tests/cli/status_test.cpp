@@ -131,7 +131,7 @@ TEST_CASE("status shows what messages of live processes wait for") {
       "FROM pawl.consumers");
   const auto conditions = [&] { return status_of(site).at("conditions"); };
   CHECK(conditions() == nlohmann::json::parse(
-                            R"([{"kind": "partition_blocked", "what": "t [3]", "messages": 7,
+                            R"([{"kind": "partition_blocked", "subject": "t [3]", "messages": 7,
                                  "since": "2027-01-15T08:00:00Z", "cause": "session 42",
                                  "lasting": true, "process": "host:1:ab"}])"));
   const auto seen = site.run({"status", "--exit-code"});
@@ -346,8 +346,8 @@ TEST_CASE("status names the session that holds back vacuum, as far as the role m
   REQUIRE(site.run({"run", "--drain"}).code == 0);
 
   const auto json = status_of(site);
-  CHECK(json.at("server").at("sees_all_sessions") == true);
-  const auto& worst = json.at("server").at("hold_back_vacuum").at(0);
+  CHECK(json.at("server").at("all_sessions_visible") == true);
+  const auto& worst = json.at("server").at("vacuum_blockers").at(0);
   CHECK(worst.at("application_name") == "a-forgotten-report");
   CHECK(worst.at("name") == std::to_string(holder.backendpid()));
   CHECK(worst.at("state") == "idle in transaction");
@@ -363,8 +363,8 @@ TEST_CASE("status names the session that holds back vacuum, as far as the role m
   url.replace(url.find("postgres@"), 8, role);
   const std::vector<std::string> as_role{"--set", "postgres.url=" + url};
   const auto less = status_of(site, as_role);
-  CHECK(less.at("server").at("sees_all_sessions") == false);
-  const auto& seen = less.at("server").at("hold_back_vacuum").at(0);
+  CHECK(less.at("server").at("all_sessions_visible") == false);
+  const auto& seen = less.at("server").at("vacuum_blockers").at(0);
   CHECK(seen.at("application_name") == "a-forgotten-report");
   CHECK(seen.at("seconds").is_null());
   CHECK_THAT(run_with(site, {"status"}, as_role).out,

@@ -171,7 +171,7 @@ TEST_CASE("a topic that two patterns mean is refused and told, and the others go
   CHECK_THAT(check.out + check.err, ContainsSubstring("topic " + both + " matches more than"));
   const auto status = nlohmann::json::parse(site.run({"status", "--json"}).out);
   CHECK_THAT(status["ambiguous_topics"].dump(), ContainsSubstring(both));
-  CHECK(status["refused_topics"].empty());
+  CHECK(status["access_denied_topics"].empty());
   CHECK_THAT(site.run({"status"}).out, ContainsSubstring("matches more than one pattern") &&
                                            !ContainsSubstring("Grant this user"));
   Patterns::end(*process);

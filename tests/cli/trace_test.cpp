@@ -140,7 +140,8 @@ TEST_CASE("a dead letter keeps the trace: in the table, in the commands, and in 
   send(site, "worse", {{"traceparent", kEvil}}, "stranger");
   site.drain();
 
-  const auto list = nlohmann::json::parse(site.run({"dlq", "list", "--json"}).out);
+  const auto list =
+      nlohmann::json::parse(site.run({"dlq", "list", "--json"}).out).at("dead_letters");
   REQUIRE(list.size() == 2);
   CHECK(list[0]["traceparent"] == kParent);
   CHECK(list[0]["trace_id"] == kTraceId);

@@ -1,3 +1,5 @@
+#include <nlohmann/json.hpp>
+
 #include "failing_site.hpp"
 #include "prelude.hpp"
 #include "site.hpp"
@@ -16,6 +18,22 @@ TEST_CASE("try shows what a message would do, and rolls it back") {
                  EndsWith("\nRESULT    success; rolled back, so nothing is stored\n"));
   CHECK(site.sql("SELECT count(*) FROM ledger") == "0");
   CHECK(site.sql("SELECT count(*) FROM pawl.idempotency_keys") == "0");
+  const auto json_of = [&site](int code) {
+    const auto outcome = site.run({"try", "-t", site.topic, "-p", "0", "--offset", "0", "--json"});
+    INFO(outcome.out << outcome.err);
+    CHECK(outcome.code == code);
+    return nlohmann::json::parse(outcome.out);
+  };
+  const auto json = json_of(0);
+  CHECK(json.at("idempotency_key") == "e-1");
+  CHECK(json.at("result") == "rolled-back");
+  CHECK(json.at("statements").size() == 2);
+  CHECK(json.at("statements")[0].at("parameters")[0] == "e-1");
+  CHECK(
+      json.at("rows")[1] ==
+      nlohmann::json{{"table", "public.ledger"}, {"inserted", 1}, {"updated", 0}, {"deleted", 0}});
+  CHECK(json.at("error").is_null());
+  CHECK(json.at("processed_before").is_null());
 
   // Once it is processed, another attempt is no failure.
   CHECK(site.run({"run", "--drain"}).code == 0);
@@ -109,7 +127,7 @@ TEST_CASE("try takes a message from a file, and commits it where it is told to")
   const auto early =
       site.run({"try", "--message", file.string(), "--commit", "--because", "it waits"});
   CHECK(early.code == 1);
-  CHECK_THAT(early.err, ContainsSubstring("or run it first"));
+  CHECK_THAT(early.err, ContainsSubstring("run the consumer first"));
   CHECK(site.run({"run", "--drain"}).code == 0);
 
   // As it stands in Kafka.
@@ -179,9 +197,9 @@ TEST_CASE("try finds what would fail at COMMIT, and what is asked for wrongly") 
   CHECK(late.code == 1);
   CHECK_THAT(late.out, ContainsSubstring("23505"));
 
-  CHECK_THAT(site.run({"try"}).err, ContainsSubstring("give --message FILE, or --topic"));
+  CHECK_THAT(site.run({"try"}).err, ContainsSubstring("--message FILE, or --topic"));
   CHECK_THAT(site.run({"try", "--topic", site.topic}).err,
-             ContainsSubstring("--partition and --offset"));
+             ContainsSubstring("--partition, and --offset"));
   CHECK_THAT(site.run({"try", "--topic", site.topic, "--partition", "0", "--offset", "5"}).err,
              ContainsSubstring("--offset 5"));
   CHECK_THAT(site.run({"try", "--message", "/nowhere/m.json"}).err,

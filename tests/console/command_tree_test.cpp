@@ -4,7 +4,9 @@
 
 using pawl::cli::bash_completion;
 using pawl::cli::CommandTree;
+using pawl::cli::help_text;
 using pawl::cli::manual_page;
+using pawl::cli::usage_text;
 using pawl::cli::zsh_completion;
 
 namespace {
@@ -31,6 +33,46 @@ CommandTree books() {
 
 }  // namespace
 
+TEST_CASE("the usage of a command has its arguments and its required options") {
+  const auto show = books().subcommands.front().subcommands.front();
+  CHECK(usage_text(show, "books list show") == "books list show KEY --config FILE");
+  CHECK(usage_text(books(), "books") == "books COMMAND");
+  auto many = show;
+  many.options.front().repeatable = true;
+  CHECK(usage_text(many, "x") == "x KEY... --config FILE");
+  many.options.front().required = false;
+  CHECK(usage_text(many, "x") == "x [KEY...] --config FILE");
+}
+
+TEST_CASE("help lists commands by their groups, then options") {
+  auto program = books();
+  program.footer = "Exit status\n  0  success\n";
+  program.subcommands.front().group = "Observe";
+  program.subcommands.push_back(program.subcommands.front());
+  program.subcommands.back().name = "a-longer-name-than-usual";
+  program.subcommands.back().group = "Fix";
+  CHECK(help_text(program, "books") ==
+        "Keeps books\n"
+        "\n"
+        "Usage: books COMMAND [OPTIONS]\n"
+        "\n"
+        "Observe\n"
+        "  list         All\n"
+        "\n"
+        "Fix\n"
+        "  a-longer-name-than-usual  All\n"
+        "\n"
+        "Options\n"
+        "      --help            This\n"
+        "\n"
+        "Exit status\n"
+        "  0  success\n");
+  const auto show = help_text(books().subcommands.front().subcommands.front(), "books list show");
+  CHECK_THAT(show, ContainsSubstring("\nArguments\n  KEY                   Which\n\nOptions\n"
+                                     "  -c, --config FILE     It's read\n"
+                                     "      --json            For machines\n"));
+}
+
 TEST_CASE("bash completes commands and options along the words that were typed") {
   const auto text = bash_completion(books());
   CHECK_THAT(text, ContainsSubstring("complete -F _books books"));
@@ -54,6 +96,7 @@ TEST_CASE("the manual page has every command, and roff finds nothing in its text
   CHECK_THAT(text, ContainsSubstring(".SS books list show\n"));
   CHECK_THAT(text, ContainsSubstring("\\fB\\-c\\fR, \\fB\\-\\-config\\fR \\fIFILE\\fR\n"));
   CHECK_THAT(text, ContainsSubstring("\n\\&.Ends \\e so\n"));
+  CHECK_THAT(text, ContainsSubstring("\n.SH ENVIRONMENT\n.TP\n\\fBPAWL_CONFIG\\fR\n"));
   CHECK_THAT(text, ContainsSubstring("\n.SH FILES\n.TP\n\\fI/usr/share/doc/pawl/docs\\fR\n"));
   CHECK_THAT(text, ContainsSubstring("\\fBbooks list show\\fR \\fIKEY\\fR [\\fIOPTION\\fR...]"));
 }

@@ -21,23 +21,28 @@ CommandTree command() {
 
 }  // namespace
 
-TEST_CASE("unknown words are told in their order, with what the first one may mean") {
+TEST_CASE("the first unknown word is reported, with the name that it resembles") {
   struct Row {
     std::vector<std::string> words;
     std::string text;
   };
   const auto row = GENERATE(values<Row>({
       {{}, ""},
-      {{"rum", "--config", "F"}, "not expected: rum --config F; did you mean run?"},
-      {{"rnu"}, "not expected: rnu; did you mean run?"},
-      {{"offstes"}, "not expected: offstes; did you mean offsets?"},
-      {{"up"}, "not expected: up"},
-      {{"--confg", "x"}, "not expected: --confg x; did you mean --config?"},
-      {{"--confg=x"}, "not expected: --confg=x; did you mean --config?"},
-      {{"--nonsense"}, "not expected: --nonsense"},
-      {{"config"}, "not expected: config"},
+      {{"--"}, ""},
+      {{"rum", "--config", "F"}, "unknown command rum. Did you mean run?"},
+      {{"rnu"}, "unknown command rnu. Did you mean run?"},
+      {{"--", "offstes"}, "unknown command offstes. Did you mean offsets?"},
+      {{"up"}, "unknown command up"},
+      {{"--confg", "x"}, "unknown option --confg. Did you mean --config?"},
+      {{"--confg=x"}, "unknown option --confg. Did you mean --config?"},
+      {{"--nonsense"}, "unknown option --nonsense"},
+      {{"config"}, "unknown command config"},
   }));
   CHECK(unknown_words_text(command(), row.words) == row.text);
+}
+
+TEST_CASE("a word too many for a command without subcommands is an unexpected argument") {
+  CHECK(unknown_words_text(command().subcommands.front(), {"now"}) == "unexpected argument now");
 }
 
 TEST_CASE("letters that are swapped are one error of typing") {

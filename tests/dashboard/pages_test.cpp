@@ -199,7 +199,7 @@ LeasesPage leases() {
   loss.key = std::string("LOST-KEY") + kEvil;
   loss.topic = kEvil;
   page.most = 100;
-  page.resolve = "pawl leases resolve --config F";
+  page.resolve = "pawl calls resolve --config F";
   return page;
 }
 
@@ -220,11 +220,11 @@ TEST_CASE("the outbox's lanes, what was set apart, calls and losses stand on the
                        ContainsSubstring("late</span>") && ContainsSubstring("Kafka is away") &&
                        ContainsSubstring("RECORD-KEY") && ContainsSubstring("The first 1 of 2."));
   const auto calls = leases_html(frame(true), leases());
-  CHECK_THAT(calls, ContainsSubstring("<code>pawl leases resolve --config F --not-done -- KEY<") &&
+  CHECK_THAT(calls, ContainsSubstring("<code>pawl calls resolve --config F --not-done -- KEY<") &&
                         ContainsSubstring("datetime=\"2026-01-01T00:00:00Z\""));
   auto known = leases();
   known.leases[0].state = pawl::ledger::LeaseState::kWaits;
-  CHECK_THAT(leases_html(frame(true), known), !ContainsSubstring("leases resolve"));
+  CHECK_THAT(leases_html(frame(true), known), !ContainsSubstring("calls resolve"));
   CHECK_THAT(calls, ContainsSubstring("LEASE-KEY") && ContainsSubstring("LOST-KEY") &&
                         ContainsSubstring("unknown</span>") &&
                         ContainsSubstring("href=\"/letter?id=12\""));
@@ -235,9 +235,9 @@ TEST_CASE("the outbox's lanes, what was set apart, calls and losses stand on the
 
 TEST_CASE("leases that Redis has are shown by a command that can be pasted") {
   LeasesPage page;
-  page.elsewhere = "payments leases list --config '/etc/pawl/a <b>.toml'";
+  page.elsewhere = "payments calls list --config '/etc/pawl/a <b>.toml'";
   CHECK_THAT(leases_html(frame(true), page),
-             ContainsSubstring("<code>payments leases list --config &#39;/etc/pawl/a &lt;b&gt;"));
+             ContainsSubstring("<code>payments calls list --config &#39;/etc/pawl/a &lt;b&gt;"));
 }
 
 TEST_CASE("what comes from elsewhere is text on every page") {

@@ -266,7 +266,7 @@ TEST_CASE("status shows how many calls are in flight, and how many have an unkno
   const auto process = charging.start();
   const ShowOnFailure show("killed", *process);
   wait_for_calls(api, 3);
-  CHECK_THAT(status("--json"), ContainsSubstring("\"in_hand\": 3"));
+  CHECK_THAT(status("--json"), ContainsSubstring("\"in_flight\": 3"));
   CHECK_THAT(status("--all"), ContainsSubstring("\nCALLS           3 in flight\n"));
   process->kill(SIGKILL);
   process->wait(20s);
@@ -297,14 +297,14 @@ TEST_CASE("a dead letter's call is shown with its letter, and losses are acknowl
   std::ofstream(config) << world.config();
   int runs = 0;
   const auto leases = [&](std::vector<std::string> arguments, int code = 0) {
-    arguments.insert(arguments.begin(), "leases");
+    arguments.insert(arguments.begin(), "calls");
     arguments.insert(arguments.end(), {"--config", config.string()});
     ChildProcess child(PAWL_PROGRAM, arguments, {.output = folder.path() / std::to_string(++runs)});
     CHECK(child.wait(60s).code == code);
     return child.output();
   };
   CHECK_THAT(leases({"list"}), ContainsSubstring("waiting, dead letter #1 "));
-  CHECK_THAT(leases({"list", "--json"}), ContainsSubstring("\"dead_letter\": 1"));
+  CHECK_THAT(leases({"list", "--json"}), ContainsSubstring("\"dead_letter_id\": 1"));
   CHECK_THAT(leases({"resolve", "refused", "--done"}),
              ContainsSubstring("Its message is a dead letter: pawl dlq replay --config " +
                                config.string() + " 1"));
@@ -319,7 +319,7 @@ TEST_CASE("a dead letter's call is shown with its letter, and losses are acknowl
   lose("first");
   lose("second");
   CHECK_THAT(leases({"list", "--lost"}), ContainsSubstring("first") && ContainsSubstring("second"));
-  CHECK_THAT(leases({"acknowledge"}, 2), ContainsSubstring("or give --all"));
+  CHECK_THAT(leases({"acknowledge"}, 2), ContainsSubstring("or --all"));
   CHECK_THAT(leases({"acknowledge", "1", "9"}, 1),
              ContainsSubstring("acknowledged 1") &&
                  ContainsSubstring("1 of them do not exist for this consumer"));

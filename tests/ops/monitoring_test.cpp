@@ -157,7 +157,7 @@ TEST_CASE("the status has each partition with what is known of it, and null for 
   const auto status = nlohmann::json::parse(answer("GET", "/status", metrics, look).body);
   CHECK(status.at("group") == "g");
   CHECK(status.at("ready") == true);
-  CHECK(status.at("unready").is_null());
+  CHECK(status.at("not_ready_reason").is_null());
   CHECK(status.at("database_reached") == true);
   CHECK(status.at("kafka_reached").is_null());
   const auto& first = status.at("partitions").at(0);
@@ -167,12 +167,11 @@ TEST_CASE("the status has each partition with what is known of it, and null for 
   CHECK(first.at("oldest_age_ms") == 1000);
   CHECK(first.at("state") == "halted");
   CHECK(first.at("reason") == "a table is missing");
-  CHECK(first.at("stored") == 6);
+  CHECK(first.at("offset") == 7);
   CHECK(status.at("partitions").at(1).at("state").is_null());
   CHECK(status.at("partitions").at(2).at("state") == "running");
   CHECK(status.at("partitions").at(1).at("reason").is_null());
-  CHECK(status.at("partitions").at(1).at("stored").is_null());
-  CHECK(status.at("partitions").at(1).at("next").is_null());
+  CHECK(status.at("partitions").at(1).at("offset").is_null());
   CHECK(status.at("partitions").at(1).at("lag").is_null());
   look.partitions[0].halt_reason = std::string(900'000, 'x');
   CHECK(answer("GET", "/status", metrics, look).body.size() < 6000);
@@ -263,7 +262,7 @@ TEST_CASE("what messages wait for stands in the status and in metrics while it l
   blocked.partition = 3;
   CHECK(nlohmann::json::parse(body("/status")).at("conditions").at(0) ==
         nlohmann::json({{"kind", "remote_service_unreachable"},
-                        {"what", "https://api.example"},
+                        {"subject", "https://api.example"},
                         {"since", "2027-01-15T08:00:00Z"},
                         {"messages", 12},
                         {"cause", "refused"},

@@ -146,6 +146,9 @@ case_status_tells_and_its_exit_code_is_for_scripts() {
     run app status --exit-code && exits 3 && says 'pending  0002_b.sql'
     echo 'SELECT 2;' >"$dir/0001_a.sql"
     run app status --exit-code && exits 4 && says edited
+    run app status --json && exits 0
+    is "$(python3 -c 'import json, sys; s = json.load(open(sys.argv[1])); print(s["pending"], [f["file"] for f in s["files"]], [f["applied_at"] is None for f in s["files"]], "edited" in s["problems"][0])' "$work/out")" \
+        "1 ['0001_a.sql', '0002_b.sql'] [False, True] True"
     run app status && exits 0
 }
 
@@ -737,6 +740,9 @@ case_wrong_usage_says_what_is_right() {
     run "$migrate" up --lock-timeout soon && exits 2 && says 'whole seconds'
     run "$migrate" up --dir "$dir/none" --name app && exits 2 && says 'no folder'
     run "$migrate" grants && exits 2 && says '--role'
+    run "$migrate" plan --sql --json && exits 2 && says 'exclude each other'
+    run "$migrate" grants --role 'a"b' --json && exits 0
+    is "$(python3 -c 'import json, sys; s = json.load(open(sys.argv[1])); print(s["role"], s["sql"].count("TO \"a\"\"b\";") > 5)' "$work/out")" 'a"b True'
 }
 
 case_the_default_folder_is_found_from_everywhere() {

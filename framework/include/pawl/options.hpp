@@ -606,11 +606,13 @@ struct MonitoringOptions {
 /// How an operator calls this program: the commands in its texts begin with it.
 struct InvocationOptions {
   std::string program = "pawl";
-  /// The configuration file in use. Empty: unknown, the texts say FILE.
+  /// The configuration file in use. Empty: unknown, the texts have FILE.
   std::string config_file;
-  /// What --set said of the servers and of whose work it is, as it would be said again:
-  /// "kafka.group=other". What may be secret stands as ***.
+  /// The --set options that a command needs to reach the same servers and consumer:
+  /// "kafka.group=other". What may be secret is ***.
   std::vector<std::string> overrides = {};
+  /// It is the file that PAWL_CONFIG names where the texts are read: they omit --config.
+  bool config_in_environment = false;
 
   friend bool operator==(const InvocationOptions&, const InvocationOptions&) = default;
 };

@@ -120,7 +120,7 @@ postgres::Parameters chosen(ConsumerId consumer, const LeaseFilter& filter) {
 const char* to_string(LeaseState state) {
   switch (state) {
     case LeaseState::kInHand:
-      return "calling";
+      return "in-flight";
     case LeaseState::kDone:
       return "done";
     case LeaseState::kUnknown:

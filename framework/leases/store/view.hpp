@@ -20,7 +20,7 @@ enum class LeaseState {
   kWaits,    ///< nobody has it, and nothing was done
 };
 
-/// For people and machines: calling, done, unknown, waiting.
+/// in-flight, done, unknown, waiting.
 [[nodiscard]] const char* to_string(LeaseState state);
 
 /// A row of pawl.leases, as an operator sees it.
