@@ -130,7 +130,7 @@ constexpr const char* kInsertRows = R"sql(
     ON CONFLICT DO NOTHING
     RETURNING partition, last_processed_offset)
   INSERT INTO pawl.offset_history (consumer_id, topic, partition, action, to_offset, reason)
-   SELECT $1::integer, $2, partition, 'first contact', last_processed_offset, $4 FROM inserted
+   SELECT $1::integer, $2, partition, 'first assignment', last_processed_offset, $4 FROM inserted
 )sql";
 
 constexpr const char* kAddPartition = R"sql(

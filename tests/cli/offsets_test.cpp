@@ -385,7 +385,7 @@ TEST_CASE("a waiting consumer never processes what offsets set then states anew"
           RETURN NEW;
       END $$;
       CREATE TRIGGER hold_up BEFORE INSERT ON pawl.offset_history
-          FOR EACH ROW WHEN (NEW.action <> 'first contact') EXECUTE FUNCTION hold_up())sql");
+          FOR EACH ROW WHEN (NEW.action <> 'first assignment') EXECUTE FUNCTION hold_up())sql");
   pqxx::connection holding(site.url);
   pqxx::work lock(holding);
   lock.exec("SELECT pg_advisory_xact_lock(4711)");
@@ -401,7 +401,7 @@ TEST_CASE("a waiting consumer never processes what offsets set then states anew"
   site.wait_for_stored(1, 10);
   CHECK(site.sql("SELECT count(*) FROM seen") == "11");
   CHECK(site.sql("SELECT string_agg(DISTINCT reason, ' ') FROM pawl.offset_history"
-                 " WHERE action = 'first contact'") == "to earliest");
+                 " WHERE action = 'first assignment'") == "to earliest");
 }
 
 TEST_CASE("offsets reset puts all partitions back to kafka.start") {
