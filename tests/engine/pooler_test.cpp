@@ -149,7 +149,7 @@ TEST_CASE("a pooler in statement mode is named with the mode to set") {
   options.url = pooler.url();
   const auto process = world.start(options);
   const ShowOnFailure show("consumer", *process);
-  process->wait_for_output("set the pooler's pool_mode to transaction", 60s);
+  process->wait_for_output("Set pool_mode of the pooler to transaction", 60s);
   process->kill(SIGTERM);
   CHECK(process->wait(60s).success());
 }
