@@ -116,7 +116,7 @@ std::string property_problem(const std::string& name, const std::string& value) 
       std::string text = error;
       if (!value.empty() && text.find(value) != std::string::npos)
         text = "it is not a value of this property";
-      return "librdkafka refuses the value: " + text;
+      return "librdkafka rejects the value: " + text;
     }
     default:
       return {};
@@ -136,7 +136,8 @@ Client::Client(const KafkaOptions& options, LogFunction log, std::size_t partiti
   char error[512];
   client_ = rd_kafka_new(RD_KAFKA_CONSUMER, conf.get(), error, sizeof error);
   if (client_ == nullptr) {
-    throw KafkaError(rd_kafka_last_error(), fmt::format("cannot make a Kafka consumer: {}", error));
+    throw KafkaError(rd_kafka_last_error(),
+                     fmt::format("cannot create a Kafka consumer: {}", error));
   }
   static_cast<void>(conf.release());  // rd_kafka_new took it
   rd_kafka_poll_set_consumer(client_);
