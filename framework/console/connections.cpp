@@ -19,11 +19,11 @@ std::unique_ptr<postgres::Session> connect_bare(const Options& options) {
     return std::make_unique<postgres::Session>(settings);
   } catch (const postgres::Error& error) {
     const std::string why = error.what();
-    // What is known of the cause ends in an advice of its own, behind a semicolon.
+    // Advice about a known cause names the option.
     throw NoConnection(
         fmt::format("cannot connect to {}: {}{}", config::redact_url(options.postgres.url), why,
-                    why.find("; ") == std::string::npos
-                        ? "; check postgres.url, the server, and its pg_hba.conf"
+                    why.find("postgres.") == std::string::npos
+                        ? ". Check postgres.url and the server"
                         : ""),
         postgres::is_answer(why));
   }
@@ -73,8 +73,7 @@ void require_same_cluster(const Options& options, const std::string& known,
     return;
   throw FatalError(fmt::format(
       "consumer {}/{} belongs to Kafka cluster {}, but kafka.bootstrap_servers leads to cluster "
-      "{}; "
-      "correct bootstrap_servers, or give the other cluster its own name: kafka.cluster",
+      "{}. Correct bootstrap_servers, or give the other cluster its own name: kafka.cluster",
       options.kafka.cluster, options.kafka.group, known, found));
 }
 

@@ -423,7 +423,7 @@ MetTopic OffsetRegister::first_contact(postgres::Session& session,
       session, {{&insert_topic_, std::move(topic)}, {&insert_rows_, std::move(rows)}});
   const auto source = find_topic(session, contact.topic);
   if (!source)
-    throw std::logic_error("a topic is missing right after its first contact was stored");
+    throw std::logic_error("a topic is missing right after its first assignment was stored");
   return {source->id, postgres::affected_rows(results.front().get()) == 1};
 }
 

@@ -67,7 +67,7 @@ PartitionState parse_state(const std::string& state) {
   if (state == "halted")
     return PartitionState::kHalted;
   throw std::logic_error("unknown partition state '" + state +
-                         "'; this program is older than the schema");
+                         "'. This program is older than the schema");
 }
 
 const char* to_string(PartitionState state) {
@@ -109,7 +109,7 @@ Outcome parse_outcome(const std::string& outcome) {
       return known;
   }
   throw std::logic_error("unknown outcome '" + outcome +
-                         "'; this program is older than the schema");
+                         "'. This program is older than the schema");
 }
 
 std::string in_schema(std::string_view text, std::string_view schema) {

@@ -38,7 +38,7 @@ constexpr std::array kAdvice{
     Advice{"alert handshake failure", kCertificate},
     Advice{"requires a valid client certificate", kCertificate},
     Advice{"ertificate authentication failed",
-           ". The name (CN) in sslcert must be the name of the role, or be mapped to it in "
+           ". The name (CN) of sslcert in postgres.url must be the role, or be mapped to it in "
            "pg_ident.conf of the server"},
     Advice{"no pg_hba.conf entry",
            ". Check user, database, and sslmode in postgres.url, and pg_hba.conf of the server"},

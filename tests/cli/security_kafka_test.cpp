@@ -283,7 +283,7 @@ TEST_CASE("OAuth tokens are renewed on open connections, without a rebalance") {
   site.wait_for_stored(0, 5);
 
   write_command(command, "echo eyJhbGciOiJub25lIn0; echo eyJhbGciOiJub25lIn0 >&2; exit 7");
-  child->wait_for_output("kafka.oauth_token_command failed: it ended with exit code 7",
+  child->wait_for_output("kafka.oauth_token_command failed: it exited with code 7",
                          times.deadline(1));
   write_command(command, endpoint.command());
   const auto failed = endpoint.granted();
@@ -336,7 +336,7 @@ TEST_CASE("a token command that fails, or a token that the broker refuses, is to
   site.kafka = replaced(site.block("kafka-oauthbearer.toml", "OAUTH"),
                         {{"/usr/local/bin/kafka-token", command.string()}});
   write_command(command, "echo hunter2; exit 7");
-  site.check_refused("kafka.oauth_token_command failed: it ended with exit code 7",
+  site.check_refused("kafka.oauth_token_command failed: it exited with code 7",
                      "Run it as the user of this process");
   write_command(command, R"(echo '{"access_token": "hunter2", "expires_in": 60}')");
   site.check_refused("librdkafka", "the token of kafka.oauth_token_command");

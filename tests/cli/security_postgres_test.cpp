@@ -133,7 +133,7 @@ TEST_CASE("a client certificate") {
   site.check_consumes("certified");
 
   site.postgres = site.by_certificate(servers.authority.sign("somebody", "DNS:somebody"));
-  site.check_refused("certificate authentication failed", "The name (CN) in sslcert");
+  site.check_refused("certificate authentication failed", "The name (CN) of sslcert");
   site.postgres = site.by_certificate(servers.stranger.sign("certified", "DNS:certified"));
   site.check_refused("unknown ca", "sslcert in postgres.url");
   site.postgres = site.by_certificate(servers.authority.sign("certified", "DNS:certified", -1));
@@ -289,7 +289,7 @@ TEST_CASE("a password command that fails is a connection that failed, and is tol
   PostgresSite site;
   const std::string option = "postgres.password_command";
   site.postgres = site.by_command("echo first-secret; echo first-secret >&2; exit 3");
-  site.check_refused(option + " failed: it ended with exit code 3",
+  site.check_refused(option + " failed: it exited with code 3",
                      "Run it as the user of this process");
   site.postgres = site.by_command("echo; echo first-secret");
   site.check_refused(option + " failed: its first line of output is empty",

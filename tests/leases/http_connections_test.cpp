@@ -70,7 +70,7 @@ TEST_CASE("an error is never recorded as success because an earlier response was
   }
   CHECK(recorded(world) == "3 3");
   CHECK(world.value("SELECT idempotency_key || ': ' || error FROM pawl.dead_letters") ==
-        "event-3: handler[0]: the answer is 500");
+        "event-3: handler[0]: HTTP status 500");
 }
 
 TEST_CASE("a refusal that a server sends when it closes an idle connection is no message's") {
@@ -179,7 +179,7 @@ TEST_CASE("a response that begins before the server has the request is not the r
   CHECK(api.events() == std::vector<std::string>{"request small", "early"});
   CHECK(world.number("SELECT count(*) FROM pawl.idempotency_keys") == 1);
   CHECK_THAT(world.value("SELECT error FROM pawl.dead_letters"),
-             ContainsSubstring("a response began before the server had received the request"));
+             ContainsSubstring("a response started before the server had received the request"));
 }
 
 TEST_CASE("a call that has lost its lease has closed its connection before another one begins") {

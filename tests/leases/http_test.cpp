@@ -61,11 +61,11 @@ TEST_CASE("what becomes of a message whose request fails") {
     std::string letter;
   };
   const std::vector<Row> rows{
-      {"refused", {.charge = false, .status = 422}, 1, "the answer is 422"},
+      {"refused", {.charge = false, .status = 422}, 1, "HTTP status 422"},
       {"moved",
        {.charge = false, .status = 307, .headers = "Location: /elsewhere\r\n"},
        1,
-       "the answer is 307"},
+       "HTTP status 307"},
       {"busy", {.charge = false, .status = 503, .headers = "Retry-After: 1\r\n"}, 2, "none"},
       {"too many", {.charge = false, .status = 429, .headers = "Retry-After: 1\r\n"}, 2, "none"},
       {"in hand", {.status = 409}, 2, "none"},
@@ -130,7 +130,7 @@ TEST_CASE("messages wait for an endpoint that cannot be connected, and no attemp
       [&] {
         return waiting(fmt::format("c.kind = 'remote_service_unreachable' AND c.what = "
                                    "'http://127.0.0.1:{}' AND c.messages = 3 AND c.cause LIKE "
-                                   "'%nothing was sent%'",
+                                   "'%the request was not sent%'",
                                    port)) == 1;
       },
       60s, "the condition to be stored");
@@ -156,7 +156,7 @@ TEST_CASE("a status of outage makes all messages wait, and no attempt counts") {
   const auto process = charging.start();
   const ShowOnFailure show("consumer", *process);
   process->wait_for_output("EVENT remote_service_unreachable", 60s);
-  CHECK_THAT(process->output(), ContainsSubstring("the answer is 503"));
+  CHECK_THAT(process->output(), ContainsSubstring("HTTP status 503"));
   // Those that began together, and one call after the other.
   const auto calls = api.call_count();
   wait_for_calls(api, calls + 2);
@@ -182,7 +182,7 @@ TEST_CASE("a message that alone meets a status of outage is at fault once retry_
     world.produce_one(fmt::format("event-{}", i), 1, 0);
   world.wait_for_stored(0, 4);
   CHECK(charging.counts() == "4 0 1");
-  CHECK_THAT(letter_of(world, "poison"), ContainsSubstring("the answer is 503"));
+  CHECK_THAT(letter_of(world, "poison"), ContainsSubstring("HTTP status 503"));
 }
 
 TEST_CASE("a request that was sent and is unknown halts where only an operator may say") {

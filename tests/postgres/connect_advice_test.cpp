@@ -21,7 +21,7 @@ TEST_CASE("libpq's report of a refusal is completed by the option to look at") {
       {"SSL error: sslv3 alert bad certificate", "sslcert and sslkey"},
       {"SSL error: sslv3 alert handshake failure", "sslcert and sslkey"},
       {"FATAL: connection requires a valid client certificate", "sslcert and sslkey"},
-      {"FATAL: certificate authentication failed for user \"app\"", "(CN) in sslcert"},
+      {"FATAL: certificate authentication failed for user \"app\"", "(CN) of sslcert"},
       {"FATAL: no pg_hba.conf entry for host \"::1\", user \"app\"", "sslmode in postgres.url"},
       {"server does not support SSL, but SSL was required", "ssl = on"},
       {"FATAL: permission denied for database \"p\"", "GRANT CONNECT ON DATABASE"},
@@ -56,7 +56,7 @@ TEST_CASE("failures that need a correction are distinguished from temporary ones
         "FATAL: role \"app\" does not exist", "FATAL: role \"app\" is not permitted to log in",
         "FATAL: database \"shop\" does not exist", "SSL error: certificate verify failed",
         "ERROR: transaction blocks not allowed in statement pooling mode",
-        "postgres.password_command failed: it ended with exit code 3 (get)",
+        "postgres.password_command failed: it exited with code 3 (get)",
         "postgres.url: the file /etc/pawl/pw cannot be read",
         "another database responds at postgres.url"}) {
     CAPTURE(report);

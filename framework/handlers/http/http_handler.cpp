@@ -109,17 +109,17 @@ Response HttpHandler::call(Lease& lease, const Message& message) const {
   const bool whole = answer.code == CURLE_OK || answer.full;
   const auto meaning = meaning_of(
       {answer.sent, !is_without_connection(answer.code), whole, answer.status}, statuses_);
-  const auto what = fmt::format("{}: the answer is {}", name, answer.status);
+  const auto what = fmt::format("{}: HTTP status {}", name, answer.status);
   switch (meaning) {
     case CallMeaning::kDone:
       return std::move(answer.body);
     case CallMeaning::kUnreachable:
-      throw RemoteOutage(fmt::format("{}: nothing was sent: {}", name, answer.text), false);
+      throw RemoteOutage(fmt::format("{}: the request was not sent: {}", name, answer.text), false);
     case CallMeaning::kNotSent:
-      throw NotDone(fmt::format("{}: nothing was sent: {}", name, answer.text));
+      throw NotDone(fmt::format("{}: the request was not sent: {}", name, answer.text));
     case CallMeaning::kNoAnswer:
-      throw UnknownAnswer(fmt::format("{}: the request was sent, and its answer is not there: {}",
-                                      name, answer.text));
+      throw UnknownAnswer(fmt::format(
+          "{}: the request was sent, but no complete response arrived: {}", name, answer.text));
     case CallMeaning::kOutage:
       throw RemoteOutage(what, true, answer.retry_after);
     case CallMeaning::kNotDone:
