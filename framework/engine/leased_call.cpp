@@ -128,7 +128,7 @@ void LeasedCall::run(const Message& message) noexcept {
   // That is no fault of the message, nor of the other side.
   if (outcome_ == Outcome::kUnknown && keeper_.was_cut(*held_)) {
     error_ = std::make_exception_ptr(
-        LeasePending("its call was cut off, since its lease could not be kept", kSoon));
+        LeasePending("its call was aborted, because its lease could not be extended", kSoon));
   }
   keeper_.ended(*held_);
 }
@@ -151,7 +151,7 @@ std::exception_ptr LeasedCall::after(const handlers::RemoteOutage& outage) {
 
 void LeasedCall::require_lease(std::chrono::steady_clock::time_point deadline) {
   if (!keeper_.begin(*held_, deadline))
-    throw LeasePending("the lease of the key ended before the call began", kSoon);
+    throw LeasePending("the lease of the key expired before the call started", kSoon);
 }
 
 /// Leaves in outcome_ what an exception means.
@@ -172,7 +172,7 @@ void LeasedCall::call(const Message& message) {
       const auto found = binding_.leased->reconcile(lease, message);
       if (found.how() == Found::How::kUnknown) {
         throw NotDone(
-            fmt::format("{}: the other side cannot say yet whether an earlier call did anything",
+            fmt::format("{}: the outcome of an earlier call is still unknown to the remote service",
                         handlers::handler_text(binding_.label)));
       }
       if (found.how() == Found::How::kDone) {

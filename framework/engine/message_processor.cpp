@@ -275,7 +275,7 @@ Outcome MessageProcessor::apply_claimed(postgres::Session& session, InHand& hand
   if (binding.leased != nullptr) {
     // It was finished or parked when the lease was asked for, and is not any more.
     throw postgres::Error(std::string(postgres::kKeyVanishedState),
-                          "the idempotency key vanished while it was looked at");
+                          "the idempotency key was removed while it was read");
   }
   const auto response = run_handler(session, frame, hand, subject);
   require_fits(hand.binding(), response);
@@ -322,7 +322,7 @@ Outcome MessageProcessor::pass_duplicate(postgres::Frame& frame, const InHand& h
   const auto stored = ledger::IdempotencyKeys::read(found.get());
   if (!stored) {
     throw postgres::Error(std::string(postgres::kKeyVanishedState),
-                          "the idempotency key vanished while it was looked at");
+                          "the idempotency key was removed while it was read");
   }
   if (hand.binding().conflicts(message::payload_hash(hand.message), stored->payload_hash)) {
     throw Unfit(

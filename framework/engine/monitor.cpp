@@ -34,12 +34,12 @@ constexpr std::size_t kMostNames = 10;
 /// Beyond the handler's timeout, for statements of ours and a slow answer.
 constexpr milliseconds kCallGrace{10000};
 
-/// "orders [0], orders [1] and 40 more"
+/// "orders[0], orders[1] and 40 more"
 std::string names_of(const std::vector<TopicPartition>& partitions) {
   std::vector<std::string> names;
   for (const auto& one : partitions) {
     if (names.size() < kMostNames)
-      names.push_back(fmt::format("{} [{}]", one.topic, one.partition));
+      names.push_back(fmt::format("{}[{}]", one.topic, one.partition));
   }
   auto text = fmt::format("{}", fmt::join(names, ", "));
   if (partitions.size() > names.size())
@@ -128,7 +128,7 @@ std::vector<Condition> Monitor::conditions() const {
            [this](const auto& partition) { return context_.board.is_at_work(partition); })) {
     auto& condition = found.emplace_back();
     condition.kind = Condition::Kind::kPartitionBlocked;
-    condition.what = fmt::format("{} [{}]", blocked.partition.topic, blocked.partition.partition);
+    condition.what = fmt::format("{}[{}]", blocked.partition.topic, blocked.partition.partition);
     condition.topic = blocked.partition.topic;
     condition.partition = blocked.partition.partition;
     condition.since = blocked.since;

@@ -373,7 +373,7 @@ TEST_CASE("a database that lets nothing be written is an alert, also when it ans
   };
   alter("SET default_transaction_read_only = on");
   CHECK_THAT(hook.wait_for("database-unreachable").at("detail").get<std::string>(),
-             ContainsSubstring("lets nothing be written"));
+             ContainsSubstring("the server is read-only"));
   alter("RESET default_transaction_read_only");
   CHECK(hook.wait_for("database-back").at("seconds").is_number());
   site.pay_many(1, "later-", 5);

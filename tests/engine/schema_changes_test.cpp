@@ -481,7 +481,7 @@ TEST_CASE("a halt that the register has lost is decided again") {
   topics.world.execute(
       "UPDATE pawl.processed_kafka_offsets SET state = 'running', halt_kind = NULL, halt_offset = "
       "NULL, state_reason = NULL WHERE state = 'halted'");
-  process->wait_for_output("the register has lost the halt", kDeadline);
+  process->wait_for_output("the stored halt of the partition is gone", kDeadline);
   topics.world.wait_for_state(0, "halted");
   CHECK(topics.world.in_register(0, "halt_offset") == "0");
   stop_cleanly(*process);
