@@ -78,10 +78,10 @@ class LeasedCalls:
                 ]
             )
         table.notes.append(
-            f"{AT_ONCE} concurrent calls per partition, so at most {AT_ONCE * 1000 // CALL_MS} per second and partition. By"
-            " hand: a pool of the same number of threads without leases. It calls twice for a duplicate, and for messages"
-            " in flight during a crash. Requests: received by the API per payment. Microseconds are CPU time per call, for"
-            " PostgreSQL of all its processes"
+            f"{AT_ONCE} concurrent calls per partition, so at most {AT_ONCE * 1000 // CALL_MS} per second and"
+            " partition. By hand: a pool of the same number of threads without leases. It calls twice for a"
+            " duplicate, and for messages in flight during a crash. Requests: received by the API per payment."
+            " Microseconds are CPU time per call, for PostgreSQL of all its processes"
         )
         return Shown(table)
 

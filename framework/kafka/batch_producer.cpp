@@ -146,7 +146,7 @@ void BatchProducer::begin() {
   if (!transactions_)
     return;
   if (const ErrorHandle error{rd_kafka_begin_transaction(client_)})
-    fail("beginning a Kafka transaction", error.get());
+    fail("starting a Kafka transaction", error.get());
 }
 
 void BatchProducer::send(const std::string& topic, const Outgoing& message, std::int64_t tag,

@@ -29,7 +29,7 @@ EventHandle wait_for(rd_kafka_queue_t* queue, std::chrono::milliseconds timeout,
   // librdkafka answers by itself when the request times out; the margin is for its threads.
   EventHandle event(rd_kafka_queue_poll(queue, to_int(timeout) + 1000));
   if (!event)
-    throw KafkaError(RD_KAFKA_RESP_ERR__TIMED_OUT, fmt::format("{}: no answer", what));
+    throw KafkaError(RD_KAFKA_RESP_ERR__TIMED_OUT, fmt::format("{}: no response", what));
   if (const auto code = rd_kafka_event_error(event.get()); code != RD_KAFKA_RESP_ERR_NO_ERROR) {
     throw KafkaError(code, fmt::format("{}: {}", what, rd_kafka_event_error_string(event.get())));
   }

@@ -19,7 +19,7 @@ std::int64_t integer(const PGresult* rows, int row, int column) {
   std::int64_t number = 0;
   const auto parsed = std::from_chars(begin, begin + std::strlen(begin), number);
   if (parsed.ec != std::errc{})
-    throw std::logic_error("a column of pawl's own is not an integer");
+    throw std::logic_error("a column of pawl's tables is not an integer");
   return number;
 }
 
