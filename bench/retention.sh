@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Measures what the removal of idempotency keys costs a consumer at full speed, and whether table and
-# index stop growing. docs/retention.md has the figures.
+# Measures the cost of removing idempotency keys for a consumer at full speed, and whether table and
+# index stop growing. docs/retention.md contains the figures.
 set -euo pipefail
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd -P)
 # shellcheck source=scripts/lib/common.sh
@@ -10,20 +10,20 @@ usage() {
     cat <<'TEXT'
 bench/retention.sh [--keys N] [--old N] [--payments N] [--runs N] [--cycles N] [--bin DIR]
 
-Starts a private PostgreSQL and Kafka and fills pawl.idempotency_keys with random keys, some of them
-beyond the retention. Then, in turn, applies payments from 8 partitions with `pawl run --drain`,
-without and with the removal of the old keys beside it. A tenth of the payments have old keys, so that
-claims meet what is being removed. Prints messages per second of each, their ratio, how many keys
-went meanwhile, and the longest wait of a claim (log_lock_waits, from 5 ms on).
-Then inserts and removes the number of old keys in cycles, with VACUUM as autovacuum would do it, and
+Starts a private PostgreSQL and Kafka, and fills pawl.idempotency_keys with random keys, some of them
+older than the retention. Then it applies payments from 8 partitions with `pawl run --drain`, in turn
+without and with a concurrent removal of old keys. One in ten payments has an old key, so that claims
+meet keys that are being removed. Prints messages per second of both, their ratio, the number of
+removed keys, and the longest wait of a claim (log_lock_waits, from 5 ms).
+Then it inserts and removes the number of old keys in cycles, with a VACUUM like autovacuum, and
 prints the sizes.
 
-  --keys N       default 10000000
-  --old N        of them beyond the retention; default 1000000
-  --payments N   default 200000
-  --runs N       default 3
-  --cycles N     default 8; 0: none
-  --bin DIR      the programs; default build/release/bin, which must be built
+  --keys N       number of keys (default: 10000000)
+  --old N        keys older than the retention (default: 1000000)
+  --payments N   number of payments (default: 200000)
+  --runs N       number of runs (default: 3)
+  --cycles N     number of cycles, 0 for none (default: 8)
+  --bin DIR      folder of the programs (default: build/release/bin, which must be built)
 TEXT
 }
 
@@ -31,17 +31,17 @@ keys=10000000 old=1000000 payments=200000 runs=3 cycles=8 bin=$root/build/releas
 while (($#)); do
     case $1 in
         --keys | --old | --payments | --runs | --cycles | --bin)
-            (($# > 1)) || fail "$1 needs a value"
+            (($# > 1)) || fail "$1 requires a value"
             printf -v "${1#--}" '%s' "$2"
             shift
             ;;
         -h | --help) usage; exit 0 ;;
-        *) usage >&2; fail "does not know '$1'; the options stand above" ;;
+        *) usage >&2; fail "unknown option '$1'. The options are listed above" ;;
     esac
     shift
 done
 for number in "$keys" "$old" "$payments" "$runs" "$cycles"; do
-    [[ $number =~ ^[0-9]{1,9}$ ]] || fail "needs whole numbers, not '$number'"
+    [[ $number =~ ^[0-9]{1,9}$ ]] || fail "whole numbers are required, not '$number'"
 done
 
 readonly partitions=8 accounts=1000
@@ -97,7 +97,7 @@ sql "$server" "CREATE DATABASE filled"
 "$root/scripts/migrate" up --database "$template" --name payments --dir "$root/apps/payments/migrations" >/dev/null
 sql "$template" "INSERT INTO accounts (id) SELECT 'account-' || lpad(n::text, 4, '0')
                  FROM generate_series(0, $accounts - 1) AS n"
-# What the consumer would have stored: its rows come with its own first contact.
+# The state that the consumer would have stored: its first assignment creates these rows.
 config filled "$template" 0s >"$work/filled.toml"
 "$bin/pawl" offsets set --config "$work/filled.toml" --topic payments --all --to earliest >/dev/null
 sql "$template" "
@@ -123,7 +123,7 @@ run_one() { # MODE RUN
     config "$name" "$url" "$([[ $1 == removal ]] && echo 100ms || echo 0s)" >"$work/$name.toml"
     begun=$(date +%s%N)
     "$bin/pawl" run --config "$work/$name.toml" --drain >"$work/$name.log" 2>&1 </dev/null ||
-        { tail -n 20 "$work/$name.log" >&2; fail "$name ended with an error, see above"; }
+        { tail -n 20 "$work/$name.log" >&2; fail "$name failed, see above"; }
     ended=$(date +%s%N)
     echo "$((messages * 1000000000 / (ended - begun)))" >>"$work/$1.rates"
     say "  $name: $(tail -n 1 "$work/$1.rates") messages/s, $(sql "$url" "

@@ -1,4 +1,4 @@
-"""The program behind scripts/bench, which says what it needs and starts it."""
+"""The program of scripts/bench, which checks the requirements and starts it."""
 
 import sys
 

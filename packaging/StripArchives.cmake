@@ -1,5 +1,5 @@
-# Run by CPack over what is to be packed: debug information in archives is ten times their code, and
-# the packages' own debug symbols do not have it.
+# CPack runs this on the files of a package: debug information in archives is ten times the size of
+# their code, and the packages of debug symbols do not contain it.
 file(GLOB_RECURSE archives "${CPACK_TEMPORARY_INSTALL_DIRECTORY}/*.a")
 foreach(archive IN LISTS archives)
   execute_process(COMMAND strip --strip-debug --enable-deterministic-archives "${archive}"

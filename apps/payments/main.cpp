@@ -35,8 +35,8 @@ void prepare(pqxx::connection& connection) {
       " SELECT (SELECT count(*) FROM sums) - (SELECT count(*) FROM added)");
 }
 
-/// The header, or for producers that set none the record's key. Without either the message halts
-/// its partition (idempotency.missing_key).
+/// The header, or the record's key if the producer sets no header. A message without both halts its
+/// partition (idempotency.missing_key).
 std::optional<std::string> event_id(const pawl::Message& message) {
   auto id = message.header("event-id");
   if (!id)
@@ -50,20 +50,19 @@ std::optional<std::string> event_id(const pawl::Message& message) {
 /// balance.
 std::string apply(pqxx::dbtransaction& tx, const pawl::Message& message) {
   const auto payment = payments::Payment::parse(message.value());
-  // Nothing to read from this one: it travels with the offset and the COMMIT.
+  // Its result is not needed, so it is sent with the offset and the COMMIT.
   pawl::defer(tx, "INSERT INTO ledger (event_id, account, amount) VALUES ($1, $2, $3)",
               pqxx::params{event_id(message), payment.account, payment.amount});
   const auto added = tx.exec(pqxx::prepped{"add"}, pqxx::params{payment.account, payment.amount});
   if (added.empty()) {
-    // Money must not vanish into an UPDATE of nothing; the ledger's row is rolled back with it.
-    throw pawl::PermanentError("the payment's account does not exist; create it and resume");
+    // An UPDATE of no row must not lose money. The ledger's row is rolled back, too.
+    throw pawl::PermanentError("the account of the payment does not exist. Create it and resume");
   }
   return added[0][0].as<std::string>();
 }
 
-/// Reads no answer, so that a message takes one round trip: all of it travels with the offset and
-/// the COMMIT. That an account is missing is then for the database to say, by a foreign key for
-/// example.
+/// Reads no result, so that a message takes one round trip: all statements are sent with the offset
+/// and the COMMIT. The database must then report a missing account, for example by a foreign key.
 void apply_unread(pqxx::dbtransaction& tx, const pawl::Message& message) {
   const auto payment = payments::Payment::parse(message.value());
   pawl::defer(tx, "INSERT INTO ledger (event_id, account, amount) VALUES ($1, $2, $3)",
@@ -72,8 +71,8 @@ void apply_unread(pqxx::dbtransaction& tx, const pawl::Message& message) {
               pqxx::params{payment.account, payment.amount});
 }
 
-/// Says what to write and reads nothing, so that many messages travel to PostgreSQL at once. That
-/// the account is there is checked all the same: the UPDATE must touch one row.
+/// Returns statements and reads nothing, so that many messages are in flight to PostgreSQL at once.
+/// A missing account is an error nevertheless, because the UPDATE must change one row.
 void payment_statements(pawl::Statements& statements, const pawl::Message& message) {
   const auto payment = payments::Payment::parse(message.value());
   statements.add("INSERT INTO ledger (event_id, account, amount) VALUES ($1, $2, $3)",
@@ -82,13 +81,13 @@ void payment_statements(pawl::Statements& statements, const pawl::Message& messa
                  pqxx::params{payment.account, payment.amount}, 1);
 }
 
-/// What a handler returns is stored with the key: the answer to this message, should it come again.
+/// pawl stores the returned value with the key: the response to a duplicate of this message.
 std::string apply_with_receipt(pqxx::dbtransaction& tx, const pawl::Message& message) {
   return R"({"balance":)" + apply(tx, message) + "}";
 }
 
-/// Many payments of one partition at once. The accounts are locked in one order first: batches of
-/// other partitions add to the same ones, and would lock each other out.
+/// Many payments of one partition at once. The accounts are locked in one order first, because
+/// batches of other partitions change the same accounts, which could cause deadlocks.
 void apply_batch(pqxx::dbtransaction& tx, std::span<const pawl::Message> messages) {
   std::vector<std::string> ids;
   std::vector<std::string> accounts;
@@ -102,20 +101,20 @@ void apply_batch(pqxx::dbtransaction& tx, std::span<const pawl::Message> message
   tx.exec(pqxx::prepped{"enter_all"}, pqxx::params{ids, accounts, amounts});
   const auto missing =
       tx.exec(pqxx::prepped{"add_all"}, pqxx::params{accounts, amounts}).one_field().as<int>();
-  // The one that is to blame fails again when it runs alone, and its neighbours do not.
+  // pawl processes the messages again one by one, so only the message with the error fails.
   if (missing > 0)
-    throw pawl::PermanentError("a payment's account does not exist; create it and resume");
+    throw pawl::PermanentError("the account of a payment does not exist. Create it and resume");
 }
 
-/// Tells others of a payment: a message for Kafka that is written with the payment, and published
-/// if and only if the payment is committed (docs/outbox.md). Costs no round trip.
+/// Publishes a payment: the outbox message is written with the payment, and published if and only
+/// if the payment is committed (docs/outbox.md). It needs no round trip.
 template <typename Transaction>
 void tell(Transaction& transaction, const pawl::Message& message) {
   pawl::publish(transaction,
                 {.topic = "payments-booked", .key = message.key(), .value = message.value()});
 }
 
-/// Those above that also tell; the name says which.
+/// The handlers above that also publish, by name.
 void add_telling_handlers(pawl::App& app) {
   for (const char* name :
        {"payment_told", "payment_unread_told", "payment_statements_told", "payment_batch_told"})
@@ -150,7 +149,7 @@ int main(int argc, char** argv) {
   app.on_connect(prepare);
   app.key("payment", event_id);
   app.handler("payment", apply_with_receipt);
-  // The same without a stored answer; scripts/bench measures this one.
+  // The same without a stored response; scripts/bench measures this one.
   app.key("payment_without_receipt", event_id);
   app.handler("payment_without_receipt",
               [](pqxx::dbtransaction& tx, const pawl::Message& message) { apply(tx, message); });
@@ -162,13 +161,13 @@ int main(int argc, char** argv) {
   app.batch_handler("payment_batch", apply_batch);
   add_telling_handlers(app);
   app.on_duplicate("payment", [&](const pawl::Message&, const pawl::Response& receipt) {
-    // A service would send the receipt to whoever asked twice; this one only counts.
+    // A service would send the receipt to the client again; this program only counts.
     if (receipt)
       ++answered_again;
   });
   const int code = app.main(argc, argv);
   if (answered_again > 0) {
-    std::clog << answered_again << " duplicates were answered with their first receipt\n";
+    std::clog << answered_again << " duplicates received their first receipt\n";
   }
   return code;
 }

@@ -6,8 +6,8 @@
 namespace payments {
 
 /// Serves librdkafka's mock cluster on a port of its own, with one topic: prints its bootstrap
-/// address on stdout, and returns after SIGTERM or SIGINT. It shows a program at work where Java
-/// cannot be had, and proves nothing about Kafka. Call before any other thread starts.
+/// address on stdout, and returns after SIGTERM or SIGINT. It demonstrates a program if Java is
+/// unavailable, and proves nothing about Kafka. Call it before any other thread starts.
 void serve_mock_cluster(const std::string& topic, std::int32_t partitions);
 
 }  // namespace payments

@@ -27,7 +27,7 @@ struct AccountTotals {
 
 /// A series of payments that is the same whenever seed and sizes are, with duplicates: one payment
 /// in a hundred comes a second time, some messages later, every other one in another partition.
-/// Keeps the books of what a consumer must arrive at.
+/// Counts the totals that a consumer must reach.
 class PaymentSeries {
  public:
   struct Size {

@@ -1,5 +1,5 @@
 // Makes payments for the demo and the figures: a deterministic series with duplicates, and the
-// books that a consumer must arrive at.
+// totals that a consumer must reach.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -26,7 +26,7 @@ struct Arguments {
   std::int64_t rate = 0;
   std::size_t value_bytes = 0;
   std::optional<std::int32_t> only_partition;
-  std::string books;
+  std::string totals;
   std::string times;
   bool mock_cluster = false;
 };
@@ -71,7 +71,7 @@ class Times {
   std::ofstream file_;
 };
 
-void write_books(const std::string& path, const PaymentSeries& series) {
+void write_totals(const std::string& path, const PaymentSeries& series) {
   std::ofstream file(path);
   for (const auto& [account, totals] : series.totals()) {
     file << account << ',' << totals.balance << ',' << totals.entries << '\n';
@@ -97,8 +97,8 @@ void produce(Arguments arguments) {
   }
   writer.flush();
   times.close();
-  if (!arguments.books.empty())
-    write_books(arguments.books, series);
+  if (!arguments.totals.empty())
+    write_totals(arguments.totals, series);
   std::cout << fmt::format("messages={}\npayments={}\nduplicates={}\nsum={}\n", messages,
                            arguments.size.payments, series.duplicates(), series.sum());
   std::int32_t partition = 0;
@@ -109,15 +109,15 @@ void produce(Arguments arguments) {
 
 int run(int argc, char** argv) {
   Arguments arguments;
-  CLI::App parser{
-      "Produces payments: the same series for the same options, one in a hundred twice.",
-      "payments-produce"};
+  CLI::App parser{"Produces payments: the same series for the same options, one in a hundred twice",
+                  "payments-produce"};
   parser.add_option("-b,--bootstrap-servers", arguments.bootstrap_servers, "Kafka, host:port")
       ->type_name("SERVERS");
-  parser.add_option("--topic", arguments.topic, "The topic; made when it is not there")
+  parser.add_option("--topic", arguments.topic, "The topic, which is created if it does not exist")
       ->capture_default_str();
   parser
-      .add_option("--partitions", arguments.size.partitions, "Partitions of a topic that is made")
+      .add_option("--partitions", arguments.size.partitions,
+                  "Partitions of a topic that is created")
       ->check(CLI::Range(1, 10'000))
       ->capture_default_str();
   parser.add_option("--payments", arguments.size.payments, "Different payments")
@@ -126,34 +126,34 @@ int run(int argc, char** argv) {
   parser.add_option("--accounts", arguments.size.accounts, "Accounts, account-0000 and so on")
       ->check(CLI::Range(1, 10'000))
       ->capture_default_str();
-  parser.add_option("--seed", arguments.seed, "Another seed makes other payments")
+  parser.add_option("--seed", arguments.seed, "Another seed produces other payments")
       ->capture_default_str();
   parser.add_flag("--random-ids", arguments.size.random_ids,
-                  "Event ids without an order, as random UUIDs have none");
+                  "Event IDs without an order, like random UUIDs");
   parser
       .add_option("--value-bytes", arguments.value_bytes,
-                  "Fill shorter values up to this length with a note")
+                  "Pad shorter values to this length with a note")
       ->check(CLI::Range(0, 100'000))
       ->capture_default_str();
   parser
       .add_option("--only-partition", arguments.only_partition,
-                  "Send everything to this one instead of spreading it by the account")
+                  "Send all messages to this partition instead of by account")
       ->check(CLI::Range(0, 9'999));
   parser
       .add_option("--rate", arguments.rate,
-                  "Messages per second, each sent by itself; 0: as fast as possible")
+                  "Messages per second, each sent individually (0: as fast as possible)")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   parser
-      .add_option("--books", arguments.books,
-                  "Write what each account must come to: account,balance,entries")
+      .add_option("--totals", arguments.totals,
+                  "Write the expected totals per account: account,balance,entries")
       ->type_name("FILE");
   parser
       .add_option("--times", arguments.times,
-                  "Write when each message was sent, in microseconds since 1970: event id,time")
+                  "Write the time of each message in microseconds since 1970: event ID,time")
       ->type_name("FILE");
   parser.add_flag("--mock-cluster", arguments.mock_cluster,
-                  "Produce nothing; serve librdkafka's mock cluster until SIGTERM");
+                  "Serve librdkafka's mock cluster until SIGTERM, and produce nothing");
   CLI11_PARSE(parser, argc, argv);
 
   if (arguments.mock_cluster) {
@@ -161,7 +161,8 @@ int run(int argc, char** argv) {
     return 0;
   }
   if (arguments.bootstrap_servers.empty()) {
-    std::cerr << "payments-produce: say where Kafka is: --bootstrap-servers HOST:PORT\n";
+    std::cerr << "error: --bootstrap-servers is required\n"
+                 "  Usage: payments-produce --bootstrap-servers HOST:PORT\n";
     return 2;
   }
   produce(std::move(arguments));
@@ -175,8 +176,7 @@ int main(int argc, char** argv) {
   try {
     return payments::run(argc, argv);
   } catch (const std::exception& error) {
-    std::cerr << "payments-produce: " << error.what()
-              << "; is Kafka up, and --bootstrap-servers right?\n";
+    std::cerr << "error: " << error.what() << ". Check Kafka and --bootstrap-servers\n";
     return 1;
   }
 }

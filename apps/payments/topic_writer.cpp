@@ -13,7 +13,7 @@ namespace {
 constexpr int kTimeoutMs = 30'000;
 constexpr int kFullQueueMs = 100;
 constexpr int kRetryMs = 100;
-// librdkafka gives up on a message after 5 minutes (message.timeout.ms), and then says why.
+// librdkafka fails a message after 5 minutes (message.timeout.ms), and then reports the reason.
 constexpr int kFlushMs = 310'000;
 
 using TopicHandle = std::unique_ptr<rd_kafka_NewTopic_t, Destroyer<rd_kafka_NewTopic_destroy>>;
@@ -57,7 +57,7 @@ TopicWriter::TopicWriter(const std::string& bootstrap_servers, std::string topic
   kafka_.reset(rd_kafka_new(RD_KAFKA_PRODUCER, conf, why.data(), why.size()));
   if (!kafka_) {
     rd_kafka_conf_destroy(conf);
-    throw std::runtime_error(fmt::format("the Kafka client does not start: {}", why.data()));
+    throw std::runtime_error(fmt::format("cannot create a Kafka producer: {}", why.data()));
   }
 }
 
@@ -72,7 +72,7 @@ void TopicWriter::require_delivered() const {
   if (failure_.empty())
     return;
   throw std::runtime_error(
-      fmt::format("Kafka did not take a message of topic {}: {}", topic_, failure_));
+      fmt::format("Kafka rejected a message of topic {}: {}", topic_, failure_));
 }
 
 std::int32_t TopicWriter::ensure_topic(std::int32_t partitions) {
@@ -158,7 +158,7 @@ std::vector<std::int64_t> TopicWriter::ends(std::int32_t partitions) const {
   return result;
 }
 
-// A partition that has just been made may have no leader yet.
+// A partition that was just created may have no leader yet.
 std::int64_t TopicWriter::end(std::int32_t partition) const {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(kTimeoutMs);
   while (true) {
@@ -175,7 +175,7 @@ std::int64_t TopicWriter::end(std::int32_t partition) const {
     if (!soon || std::chrono::steady_clock::now() > deadline)
       fail("asking for the log's ends", code);
     std::this_thread::sleep_for(std::chrono::milliseconds(kRetryMs));
-    static_cast<void>(partitions_there());  // librdkafka would not ask again by itself for long
+    static_cast<void>(partitions_there());  // librdkafka would refresh its metadata much later
   }
 }
 

@@ -25,10 +25,10 @@ using KafkaHandle = std::unique_ptr<rd_kafka_t, Destroyer<rd_kafka_destroy>>;
 /// std::runtime_error with Kafka's reason.
 class TopicWriter {
  public:
-  /// `at_once`: each message is sent by itself, instead of waiting some milliseconds for others.
+  /// `at_once`: each message is sent individually, without waiting some milliseconds for others.
   TopicWriter(const std::string& bootstrap_servers, std::string topic, bool at_once = false);
 
-  /// Creates the topic when it is not there. Returns the number of its partitions.
+  /// Creates the topic if it does not exist. Returns the number of its partitions.
   std::int32_t ensure_topic(std::int32_t partitions);
 
   /// Queues a message whose value is at least that long; waits while too many are on their way.
@@ -37,7 +37,7 @@ class TopicWriter {
   /// Returns when all are acknowledged.
   void flush();
 
-  /// The offset behind the last message of each partition.
+  /// The end offset of each partition.
   [[nodiscard]] std::vector<std::int64_t> ends(std::int32_t partitions) const;
 
  private:
@@ -47,7 +47,7 @@ class TopicWriter {
   void require_delivered() const;
 
   std::string topic_;
-  std::string failure_;  ///< the first message that was refused
+  std::string failure_;  ///< of the first message that Kafka rejected
   KafkaHandle kafka_;
 };
 

@@ -1,5 +1,5 @@
-// The example of a program with a main of its own: it has its own command line, signals and output,
-// and pawl::Consumer is a part of it. (pawl::App in apps/payments brings all that along.)
+// An example of a program with its own main(): it has its own command line, signals, and output,
+// and contains a pawl::Consumer. (pawl::App in apps/payments provides all of that.)
 //   payments-service conf/payments-cpp.toml [KEY=VALUE...]
 #include <atomic>
 #include <csignal>
@@ -18,7 +18,7 @@ namespace {
 constexpr int kFailed = 1;
 constexpr int kBadCall = 2;
 
-/// Says what the engine would otherwise keep to itself: it has no log of its own.
+/// Prints important events, because a pawl::Consumer has no log of its own.
 class Reporter final : public pawl::Observer {
  public:
   void on_event(const pawl::Event& event) noexcept override {
@@ -42,17 +42,17 @@ class Reporter final : public pawl::Observer {
  private:
   static void print(const pawl::Event& event) noexcept {
     const auto step = pawl::to_string(event.step);
-    std::fprintf(stderr, "%.*s %.*s %d: %.*s\n", static_cast<int>(step.size()), step.data(),
+    std::fprintf(stderr, "%.*s %.*s[%d]: %.*s\n", static_cast<int>(step.size()), step.data(),
                  static_cast<int>(event.topic.size()), event.topic.data(), event.partition,
                  static_cast<int>(event.detail.size()), event.detail.data());
   }
 };
 
-/// Waits for SIGTERM and SIGINT on a thread of its own, where a lock may be taken: stop() is
-/// nothing for a signal handler.
+/// Waits for SIGTERM and SIGINT in a separate thread, because stop() takes a lock, which a signal
+/// handler must not do.
 class StopOnSignal {
  public:
-  /// Before any other thread begins: they inherit that the signals are blocked.
+  /// Call it before any other thread starts: threads inherit that the signals are blocked.
   static void block() {
     const sigset_t set = signals();
     pthread_sigmask(SIG_BLOCK, &set, nullptr);
@@ -89,7 +89,7 @@ class StopOnSignal {
   std::thread thread_;
 };
 
-/// One statement for the ledger, one for the account, which must be there.
+/// One statement for the ledger, one for the account, which must exist.
 void payment(pawl::Statements& statements, const pawl::Message& message) {
   const pqxx::params values{message.header("event-id"), message.value()};
   statements.add(
@@ -123,16 +123,16 @@ int main(int argc, char** argv) {
 
     pawl::Consumer consumer(options, registry, {std::make_shared<Reporter>()});
     const StopOnSignal signals(consumer);
-    // The numbers of RunResult are the exit codes of `pawl run`: 0 when it was asked to stop.
+    // The values of RunResult are the exit codes of `pawl run`: 0 after stop().
     return static_cast<int>(consumer.run());
   } catch (const pawl::ConfigErrors& errors) {
-    // All that is wrong, with file and line: of the configuration, or that it names handlers which
-    // this program does not have.
+    // All problems with file and line: of the configuration, or of handlers that this program does
+    // not register.
     for (const auto& problem : errors.problems())
       std::fprintf(stderr, "%s\n", problem.c_str());
     return kBadCall;
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "payments-service: %s\n", error.what());
+    std::fprintf(stderr, "error: %s\n", error.what());
     return kFailed;
   }
 }

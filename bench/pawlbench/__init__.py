@@ -10,7 +10,7 @@ experiment makes its table and its plot.
     site.py         the private servers, their databases and topics
     modes.py        what is compared: the table of modes
     consume.py      task: one mode applies the payments
-    calls.py        task: handlers that call somebody
+    calls.py        task: handlers that make external calls
     limit.py        task: pgbench does the same statements
     pgbench.py      pgbench and its report
     timing.py       tasks: produce to commit, hand-over, start, the flush

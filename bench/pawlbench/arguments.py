@@ -13,7 +13,7 @@ WRITTEN = ROOT / "docs/performance"
 
 def _count(text: str) -> int:
     if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= 999_999_999:
-        raise argparse.ArgumentTypeError(f"needs a whole number from 1 on, not '{text}'")
+        raise argparse.ArgumentTypeError(f"use a whole number of at least 1, not '{text}'")
     return int(text)
 
 
@@ -22,13 +22,13 @@ def _modes(text: str) -> list[str]:
     known = [mode.name for mode in MODES]
     for name in names:
         if name not in known:
-            raise argparse.ArgumentTypeError(f"knows {', '.join(known)}, not '{name}'")
+            raise argparse.ArgumentTypeError(f"unknown mode '{name}'. Use {', '.join(known)}")
     return names
 
 
 def _described() -> str:
     lines = [f"  {experiment.name:<12} {experiment.title}" for experiment in EXPERIMENTS]
-    return "experiments:\n" + "\n".join([*lines, "  all          every one of them"])
+    return "experiments:\n" + "\n".join([*lines, "  all          all of them"])
 
 
 def parse(arguments: list[str]) -> Options:
@@ -36,68 +36,68 @@ def parse(arguments: list[str]) -> Options:
         prog="bench",
         usage="scripts/bench [EXPERIMENT]... [options]",
         description=(
-            "Measures pawl beside the loop that one would write by hand and beside PostgreSQL's own\n"
-            "limit, on a private PostgreSQL and Kafka, all runs in turn. Prints tables with the median\n"
-            "of the runs (the lowest..the highest), and writes tables, plots and raw results. Checks\n"
-            "after each run that every payment was entered once and that the balances agree. What it\n"
-            "started is stopped and removed in the end, also after Ctrl-C."
+            "Measures pawl next to a hand-written loop and to the limit of PostgreSQL, on a private\n"
+            "PostgreSQL and Kafka, all runs in turn. Prints tables with the median of the runs\n"
+            "(lowest..highest), and writes tables, plots, and raw results. Checks after each run that\n"
+            "every payment was entered once and that the balances match. Stops and removes everything\n"
+            "that it started, also after Ctrl-C."
         ),
         epilog=_described(),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     add = parser.add_argument
-    add("experiments", nargs="*", metavar="EXPERIMENT", help="default: throughput")
-    add("--payments", type=_count, metavar="N", help="different payments; default 200000")
-    add("--runs", type=_count, metavar="N", help="of everything, in turn; default 3")
-    add("--workers", type=_count, default=8, metavar="N", help="of pawl; default 8")
+    add("experiments", nargs="*", metavar="EXPERIMENT", help="experiments to run (default: throughput)")
+    add("--payments", type=_count, metavar="N", help="different payments (default: 200000)")
+    add("--runs", type=_count, metavar="N", help="runs of each task, in turn (default: 3)")
+    add("--workers", type=_count, default=8, metavar="N", help="workers of pawl (default: 8)")
     add(
         "--seconds",
         type=_count,
         metavar="N",
-        help="of one run, where not all payments are applied, and of pgbench; default 10",
+        help="duration of pgbench, and of runs that do not apply all payments (default: 10)",
     )
     add(
         "--keys",
         type=_count,
         default=20_000_000,
         metavar="N",
-        help="idempotency keys of the full table (keys, ordered-keys); default 20000000",
+        help="idempotency keys in the full table (keys, ordered-keys; default: 20000000)",
     )
     add(
         "--dead-letters",
         type=_count,
         default=1_000_000,
         metavar="N",
-        help="dead letters of the full table (state); default 1000000",
+        help="dead letters in the full table (state; default: 1000000)",
     )
     add(
         "--backlog",
         type=_count,
         default=10_000_000,
         metavar="N",
-        help="payments (memory); default 10000000",
+        help="payments (memory; default: 10000000)",
     )
     add(
         "--outbox-rows",
         type=_count,
         default=5_000_000,
         metavar="N",
-        help="messages (outbox-table); default 5000000",
+        help="messages (outbox-table; default: 5000000)",
     )
     add(
         "--modes",
         type=_modes,
         default=[],
         metavar="MODE,...",
-        help="only these, and the naive loop; default all",
+        help="only these modes and the naive loop (default: all)",
     )
-    add("--bin", type=Path, metavar="DIR", help="use the programs in DIR; neither set up nor build")
+    add("--bin", type=Path, metavar="DIR", help="use the programs in DIR; do not set up or build")
     add(
         "--migrations",
         type=Path,
         metavar="DIR",
-        help="pawl's, which the programs of --bin come with; default those here",
+        help="the migrations of the programs in --bin (default: those of this folder)",
     )
     add(
         "--quick",
@@ -111,12 +111,12 @@ def parse(arguments: list[str]) -> Options:
         type=Path,
         default=ROOT / "build/bench",
         metavar="DIR",
-        help="write them there otherwise; default build/bench. Experiments that were not run stay",
+        help="write the results to DIR, and keep other experiments there (default: build/bench)",
     )
     add(
         "--report",
         action="store_true",
-        help="measure nothing, make tables and plots from the raw results",
+        help="create tables and plots from the raw results, and measure nothing",
     )
     given = parser.parse_args(arguments)
 
@@ -124,13 +124,13 @@ def parse(arguments: list[str]) -> Options:
     for name in given.experiments:
         if name not in [*known, "all"]:
             parser.error(
-                f"does not know the experiment '{name}'; it knows {', '.join(known)} and all"
+                f"unknown experiment '{name}'. Use {', '.join(known)}, or all"
             )
     wanted = known if "all" in given.experiments else given.experiments or ["throughput"]
     if given.bin is not None and not given.bin.is_dir():
-        parser.error(f"there is no folder {given.bin}")
+        parser.error(f"the folder {given.bin} does not exist")
     if given.migrations is not None and not given.migrations.is_dir():
-        parser.error(f"there is no folder {given.migrations}")
+        parser.error(f"the folder {given.migrations} does not exist")
     return Options(
         experiments=[name for name in known if name in wanted],
         payments=given.payments or (2000 if given.quick else 200_000),

@@ -1,4 +1,4 @@
-"""Tasks: handlers that call somebody, each under the lease of its message's key, beside the pool of threads
+"""Tasks: handlers that make external calls under a lease of the message's key, next to the pool of threads
 that one would write by hand (bench/naive_calls.cpp), which has no leases."""
 
 import re
@@ -66,7 +66,7 @@ class Calls:
             server_cpu = site.server_cpu_seconds()
             with Child(line, site.log(database.name)) as child:
                 if not child.wait(RUN_WITHIN):
-                    raise Failure(f"{child.name} has not ended within {RUN_WITHIN:.0f} s")
+                    raise Failure(f"{child.name} did not exit within {RUN_WITHIN:.0f} s")
                 child.require_success()
             wait_for("PostgreSQL to end the sessions", 30, lambda: sessions(site, database) == 0)
             server_cpu = site.server_cpu_seconds() - server_cpu
@@ -157,12 +157,12 @@ level = "warn"
     def _of_api(self, api: Child, database: Database) -> Values:
         found = re.search(r"requests=(\d+) most_at_once=(\d+)", api.log.read_text())
         if not found:
-            raise Failure(f"the API said nothing of its requests: {api.log.read_text()}")
+            raise Failure(f"the API reported no requests: {api.log.read_text()}")
         requests, most = map(int, found.groups())
         answers = database.number(f"SELECT count(DISTINCT response) FROM {RECORDED[self.is_pawl]}")
         if self.is_pawl and (requests, answers) != (self.payments, self.payments):
             raise Failure(
-                f"the API had {requests} requests for {self.payments} payments, {answers} answers are recorded"
+                f"the API received {requests} requests for {self.payments} payments, {answers} responses are recorded"
             )
         return {
             "requests": requests / self.payments,

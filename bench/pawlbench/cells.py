@@ -95,8 +95,8 @@ class Cells:
             memory = spread(same, "memory_mib")
             table.rows.append([mode, commit, *cells, f"{memory.highest:,.0f}" if memory else "-"])
             plot.series[mode] = rates
-        table.notes.append("Behind x: against the naive loop in the same column")
+        table.notes.append("After x: relative to the naive loop in the same column")
         table.notes.append(
-            f'{UNBOUNDED}-unbounded: with kafka.buffer = "4GiB", so that memory is no bound'
+            f'{UNBOUNDED}-unbounded: with kafka.buffer = "4GiB", so that memory is no limit'
         )
         return Shown(table, {f"{self.name}.svg": plot})

@@ -89,7 +89,7 @@ class Chains:
         table = Table(["dead letters/s, by dead letters of the key", *names])
         cells = [f"{cell(rate)} x{ratio(rate, rates[0])}" for rate in rates]
         table.rows.append(["pawl dlq replay --all", *cells])
-        table.notes.append("Behind x: against the first column")
+        table.notes.append("After x: relative to the first column")
         plot = Plot(self.title, "dead letters", "dead letters/s", names)
         plot.series["pawl dlq replay --all"] = rates
         return Shown(table, {f"{self.name}.svg": plot})

@@ -62,7 +62,7 @@ class Dimension:
             table.rows.append([mode, commit, *cells])
             plot.series[f"{mode}, {commit}"] = rates
         base = "the naive loop in the same column" if self.to_naive else "the first column"
-        table.notes.append(f"Behind x: against {base}")
+        table.notes.append(f"After x: relative to {base}")
         trips = having(records, mode="round-trip")
         if trips:
             said = [

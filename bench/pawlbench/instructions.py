@@ -93,7 +93,7 @@ class PerMessage:
 
     def tasks(self, known: Known, options: Options) -> list[Task]:
         if shutil.which("valgrind") is None:
-            say("  instructions: left out, they are counted by valgrind; apt-get install valgrind")
+            say("  instructions: skipped, because valgrind is not installed: apt-get install valgrind")
             return []
         return [
             Instructions(consumer)

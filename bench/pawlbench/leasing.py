@@ -1,4 +1,4 @@
-"""Experiments about handlers that call somebody, and about messages of one partition side by side."""
+"""Experiments about handlers that make external calls, and about concurrent messages of one partition."""
 
 from dataclasses import dataclass, replace
 
@@ -59,7 +59,7 @@ class LeasedCalls:
 
     def show(self, records: list[Record]) -> Shown:
         columns = ["calls/s", "of the most", "to by hand", "at once", "requests"]
-        table = Table(["who calls", *columns, "program, us", "PostgreSQL, us", "API, us", "MiB"])
+        table = Table(["caller", *columns, "program, us", "PostgreSQL, us", "API, us", "MiB"])
         for kind in kinds(records):
             same = having(records, **kind)
             by_hand = having(records, partitions=kind["partitions"], who=BY_HAND)
@@ -78,17 +78,17 @@ class LeasedCalls:
                 ]
             )
         table.notes.append(
-            f"{AT_ONCE} calls of each partition at once, of which the most is {AT_ONCE * 1000 // CALL_MS} a second. By"
-            " hand: a pool of as many threads without leases, which calls twice for a message that comes twice, and for"
-            " whatever it had in hand when it died. Requests: that the API had for each payment. Microseconds are CPU"
-            " time for each call; PostgreSQL's is that of all its processes"
+            f"{AT_ONCE} concurrent calls per partition, so at most {AT_ONCE * 1000 // CALL_MS} per second and"
+            " partition. By hand: a pool of the same number of threads without leases. It calls twice for a"
+            " duplicate, and for messages in flight during a crash. Requests: received by the API per payment."
+            " Microseconds are CPU time per call, for PostgreSQL of all its processes"
         )
         return Shown(table)
 
 
 @dataclass(frozen=True)
 class Leases:
-    """Calls that take no time: what is left is what leases cost."""
+    """Calls that take no time, so only the cost of leases remains."""
 
     name: str = "leases"
     title: str = "leases per second, of calls that take no time"
@@ -106,7 +106,7 @@ class Leases:
 
     def show(self, records: list[Record]) -> Shown:
         columns = ["leases/s", "to by hand", "transactions", "WAL, bytes"]
-        table = Table(["who calls", *columns, "program, us", "PostgreSQL, us"])
+        table = Table(["caller", *columns, "program, us", "PostgreSQL, us"])
         for kind in kinds(records):
             same = having(records, **kind)
             by_hand = having(records, **{**kind, "who": BY_HAND_WAITS, "store": POSTGRESQL})
@@ -122,9 +122,9 @@ class Leases:
                 ]
             )
         table.notes.append(
-            f"{AT_ONCE} calls of each partition at once, synchronous commits. By hand: an INSERT of each response under a"
-            " unique key by a pool of as many threads. Transactions and bytes of PostgreSQL's log for each payment, with"
-            " those of the process that are not about a message, and with whole pages after a checkpoint"
+            f"{AT_ONCE} concurrent calls per partition, synchronous commits. By hand: an INSERT of each response with a"
+            " unique key by a pool of the same number of threads. Transactions and bytes of WAL per payment, including"
+            " those of the process without a message, and full pages after a checkpoint"
         )
         return Shown(table)
 
@@ -132,7 +132,7 @@ class Leases:
 SIDE_BY_SIDE = 16
 ROUND_TRIP_MS = 2.0
 SIDE_MODES = ("sql", "sql-single", "code")
-# Side by side nothing of consumer.pipeline is used.
+# With concurrency, consumer.pipeline is not used.
 SAME_BESIDE = {"sql-single": "sql"}
 
 
@@ -143,7 +143,7 @@ def side_by_side(mode: Mode) -> Mode:
 @dataclass(frozen=True)
 class Concurrency:
     name: str = "concurrency"
-    title: str = f"messages per second from one partition, {SIDE_BY_SIDE} side by side"
+    title: str = f"messages per second from one partition, {SIDE_BY_SIDE} concurrently"
 
     # Partitions, and whether the handler has the option.
     PLACES = ((1, False), (1, True), (SIDE_BY_SIDE, False))
@@ -162,7 +162,7 @@ class Concurrency:
                     payments = max(payments // 4, 500)
                 used = side_by_side(mode) if option else mode
                 if option:
-                    used = replace(used, name=f"{mode.name}, side by side")
+                    used = replace(used, name=f"{mode.name}, concurrent")
                 consumer = Consumer(used, SYNCHRONOUS, SIDE_BY_SIDE)
                 place = Work(payments, partitions, round_trip_ms=ROUND_TRIP_MS, middle=True)
                 found.append(Consume(consumer, place))
@@ -170,18 +170,18 @@ class Concurrency:
 
     def show(self, records: list[Record]) -> Shown:
         many = f"{SIDE_BY_SIDE} partitions"
-        table = Table(["mode", "1 partition", "1, side by side", many, f"side by side, of {many}"])
+        table = Table(["mode", "1 partition", "1, concurrent", many, f"concurrent, of {many}"])
         for mode in SIDE_MODES:
             alone = spread(having(records, mode=mode, partitions=1), "rate")
             beside = SAME_BESIDE.get(mode, mode)
-            side = spread(having(records, mode=f"{beside}, side by side"), "rate")
+            side = spread(having(records, mode=f"{beside}, concurrent"), "rate")
             apart = spread(having(records, mode=mode, partitions=SIDE_BY_SIDE), "rate")
             if alone or apart:
                 table.rows.append([mode, *map(cell, (alone, side, apart)), share(side, apart)])
         trip = cell(spread(having(records, mode="round-trip"), "ms"))
         table.notes.append(
             f"Over a network of {ROUND_TRIP_MS:g} ms to PostgreSQL, where a SELECT 1 took {trip} ms, with"
-            f" {SIDE_BY_SIDE} workers. Side by side: with concurrency = {SIDE_BY_SIDE}; each message of sql is a"
-            " transaction in flight by itself there, as those of sql-single are in any partition"
+            f" {SIDE_BY_SIDE} workers. Concurrent: with concurrency = {SIDE_BY_SIDE}. Each message of sql is then a"
+            " separate transaction in flight, like those of sql-single in any partition"
         )
         return Shown(table)

@@ -1,5 +1,5 @@
 """Task: what PostgreSQL can do at all. pgbench runs the statements of a message on the same tables,
-with nothing around them: no Kafka, no decoding, nobody who looks at the results."""
+with nothing around them: no Kafka, no decoding, without a reader of the results."""
 
 import random
 from dataclasses import dataclass
@@ -123,7 +123,7 @@ class Limit:
     commit: str
     clients: int
     seconds: int
-    batch_size: int = 0  # 0: a transaction a message
+    batch_size: int = 0  # 0: one transaction per message
     flights: int = 1  # that a transaction takes; 2: an answer is read in between
 
     @property

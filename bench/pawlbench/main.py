@@ -1,4 +1,4 @@
-"""Runs what was chosen: every task of every run in turn, so that what the machine does meanwhile meets all
+"""Runs the selected experiments: the tasks of all runs in turn, so that other load on the machine affects all
 of them alike."""
 
 import shutil
@@ -20,7 +20,7 @@ from .timing import EndToEnd, Flush, Handover
 
 HEADING = """# Measured
 
-Written by `scripts/bench --write`; [performance.md](../performance.md) says what it means.
+Written by `scripts/bench --write`. [Performance](../performance.md) explains the figures.
 """
 OWN_PROGRAMS = (
     "payments",
@@ -35,7 +35,7 @@ OF_LEASES = ("pawl-bench-naive-calls", "pawl-bench-calls", "pawl-bench-api")
 LEASES = ("calls", "leases")
 PROGRAMS = ("pawl", *OWN_PROGRAMS)
 TARGETS = ("pawl-cli", *OWN_PROGRAMS, *OF_LEASES)
-# Needs a PostgreSQL that records commit times; measured last, since the others must not pay for that.
+# Need a PostgreSQL that records commit times. They run last, because the others must not pay for that.
 TIMED = (EndToEnd, Flush, Handover)
 
 
@@ -48,7 +48,7 @@ def main(arguments: list[str]) -> int:
         if options.report:
             outcomes = store.load(options.output)
             if not outcomes:
-                raise Failure(f"there is no {store.JSON_NAME} in {options.output}; measure first")
+                raise Failure(f"{options.output} has no {store.JSON_NAME}. Measure first")
             show(outcomes, options.output)
             return 0
         programs = options.programs or build()
@@ -58,7 +58,7 @@ def main(arguments: list[str]) -> int:
             failed = measure(site, options)
         if failed:
             raise Failure(
-                f"{failed} measurements failed; why stands above, and they have no figure"
+                f"{failed} measurements failed and have no figure. The reasons are above"
             )
         return 0
     except Failure as failure:
@@ -78,7 +78,7 @@ def require_programs(folder: Path, options: Options) -> None:
     needed = [*PROGRAMS, *(OF_LEASES if set(LEASES) & set(options.experiments) else ())]
     missing = [name for name in needed if not (folder / name).is_file()]
     if missing:
-        raise Failure(f"{folder} lacks {', '.join(missing)}; without --bin they are built")
+        raise Failure(f"{folder} lacks {', '.join(missing)}. Omit --bin to build them")
 
 
 def chosen(options: Options) -> list[Experiment]:
@@ -86,7 +86,7 @@ def chosen(options: Options) -> list[Experiment]:
 
 
 def measure(site: Site, options: Options) -> int:
-    """Returns how many measurements failed: they are said, and the others go on."""
+    """Returns the number of failed measurements, which it prints. The others continue."""
     known = find_known(site).only(options.modes)
     earlier = store.load(options.output)
     outcomes: dict[str, Outcome] = {}
@@ -192,4 +192,4 @@ def show(outcomes: dict[str, Outcome], folder: Path, printed: list[str] | None =
         under = "; ".join(f"{key}: {of}" for key, of in outcome.measured.items())
         parts.append(f"<sub>{under}</sub>\n")
     (folder / "results.md").write_text("\n".join(parts))
-    say(f"\nbench: tables, {drawn} plots and raw results are in {folder}")
+    say(f"\nbench: tables, {drawn} plots, and raw results are in {folder}")

@@ -1,6 +1,7 @@
 """What is compared. A mode is an entry of MODES; one that a build does not know (its programs refuse
 the configuration) is left out of the runs, and the bench says so."""
 
+import re
 import subprocess
 from dataclasses import dataclass
 
@@ -16,10 +17,10 @@ class Mode:
     name: str
     what: str
     program: str
-    handler: str = ""  # what its [[handler]] says beside the topics
-    consumer: str = ""  # what its [consumer] says beside the workers
-    kafka: str = ""  # what its [kafka] says beside server and group
-    reads: bool = False  # an answer of the database, before it goes on
+    handler: str = ""  # its [[handler]] without the topics
+    consumer: str = ""  # its [consumer] without the workers
+    kafka: str = ""  # its [kafka] without server and group
+    reads: bool = False  # the handler reads a result of the database
     batch: bool = False  # many messages in a transaction: held against the limit of batches
 
     @property
@@ -54,38 +55,38 @@ sql = [
 
 MODES = (
     Mode(
-        "naive", "the loop that one would write by hand (bench/naive_loop.cpp)", "pawl-bench-naive"
+        "naive", "a hand-written loop (bench/naive_loop.cpp)", "pawl-bench-naive"
     ),
     Mode(
         "code",
-        "C++ handler that reads an answer, a transaction a message",
+        "C++ handler that reads a result, one transaction per message",
         "payments",
         'name = "payment_without_receipt"',
         reads=True,
     ),
     Mode(
         "code-unread",
-        "C++ handler that reads none (pawl::defer), a transaction a message",
+        "C++ handler that reads no result (pawl::defer), one transaction per message",
         "payments",
         'name = "payment_unread"',
     ),
     Mode(
         "code-statements",
-        "C++ handler that says its statements ahead (statement_handler), a transaction a message",
+        "C++ handler that returns its statements (statement_handler), one transaction per message",
         "payments",
         'name = "payment_statements"',
     ),
-    Mode("sql", "SQL handler, a transaction a message", "pawl", _SQL),
+    Mode("sql", "SQL handler, one transaction per message", "pawl", _SQL),
     Mode("sql-single", "the same, one transaction in flight", "pawl", _SQL, "pipeline = 1"),
     Mode(
         "batch-code",
-        "C++ handler, a transaction for many messages",
+        "C++ handler, one transaction for many messages",
         "payments",
         'name = "payment_batch"',
         batch=True,
     ),
     Mode(
-        "batch-sql", "SQL handler, a transaction for many messages", "pawl", _BATCH_SQL, batch=True
+        "batch-sql", "SQL handler, one transaction for many messages", "pawl", _BATCH_SQL, batch=True
     ),
 )
 NAIVE = MODES[0]
@@ -186,23 +187,24 @@ def find_known(site: Site) -> Known:
         )
         if asked.returncode == 0:
             return ""
-        wrong = [line for line in asked.stdout.splitlines() if " FAIL  " in line]
-        if not wrong:
-            raise Failure(f"{program.name} check ended with {asked.returncode}:\n{asked.stderr}")
-        return wrong[0].partition(f"{file}:")[2] or wrong[0]
+        output = asked.stdout + asked.stderr
+        rejected = re.search(rf"{re.escape(str(file))}:(\d+: .*)", output)
+        if not rejected:
+            raise Failure(f"{program.name} check exited with {asked.returncode}:\n{output}")
+        return rejected[1]
 
     modes = []
     with site.database() as probe:
         for mode in MODES:
             reason = why_not(Consumer(mode)) if mode.is_pawl else ""
             if reason:
-                say(f"  {mode.name}: left out, this build refuses its configuration ({reason})")
+                say(f"  {mode.name}: skipped, because this build rejects its configuration ({reason})")
             else:
                 modes.append(mode)
         pawl = next((mode for mode in modes if mode.is_pawl), None)
         if pawl is None:
-            raise Failure("this build takes none of the configurations; why stands above")
+            raise Failure("this build rejects all configurations. The reasons are above")
         reason = why_not(Consumer(pawl, REPLAYABLE))
         if reason:
-            say(f"  replayable: left out, asynchronous commits by the database instead ({reason})")
+            say(f"  replayable: skipped, asynchronous commits of the database instead ({reason})")
     return Known(tuple(modes), not reason)

@@ -1,4 +1,4 @@
-"""Experiment: what [monitoring] costs, with somebody who asks for /metrics every second."""
+"""Experiment: the cost of [monitoring], with a request for /metrics every second."""
 
 import shutil
 import socket
@@ -43,7 +43,7 @@ class Asked:
 
 @contextmanager
 def scraped(address: str) -> Iterator[Asked]:
-    """Asks until the `with` is left; while nobody listens yet, or any more, that is no answer."""
+    """Sends requests until the `with` is left; without a server a request fails."""
     asked, ended = Asked(), threading.Event()
 
     def ask() -> None:
@@ -87,14 +87,14 @@ class Watched:
         with scraped(listen) as asked:
             values = Consume(replace(self.consumer, listen=listen), self.work).measure(site)
         if asked.answers == 0:
-            raise Failure("nobody was asked for /metrics: take more payments or seconds")
+            raise Failure("no request for /metrics was answered: use more payments or seconds")
         return values
 
 
 @dataclass(frozen=True)
 class Monitoring:
     name: str = "monitoring"
-    title: str = "what [monitoring] costs a message"
+    title: str = "cost of [monitoring] per message"
 
     def tasks(self, known: Known, options: Options) -> list[Task]:
         consumers = [Consumer(mode, SYNCHRONOUS) for mode in known.modes if mode.is_pawl]
@@ -105,7 +105,7 @@ class Monitoring:
         if options.quick:
             return tasks
         if shutil.which("valgrind") is None:
-            say("  monitoring: instructions are counted by valgrind; apt-get install valgrind")
+            say("  monitoring: valgrind counts instructions. Install it: apt-get install valgrind")
             return tasks
         # One that is asked while it is counted differs by how long that takes.
         listen = free_address()
@@ -147,7 +147,7 @@ class Monitoring:
                 ]
             )
         table.notes.append(
-            "CPU and instructions are those of the program and of PostgreSQL together. /metrics is asked for"
-            " every second, but not where instructions are counted"
+            "CPU and instructions are those of the program and of PostgreSQL together. /metrics is requested"
+            " every second, but not while instructions are counted"
         )
         return Shown(table)

@@ -74,7 +74,7 @@ def published(database: Database) -> int:
 def require_running(child: Child) -> None:
     if child.poll() is not None:
         child.require_success()
-        raise Failure(f"{child.name} has ended before its work was done")
+        raise Failure(f"{child.name} exited before its work was done")
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ class Backlog:
 
     def _naive(self, site: Site, child: Child) -> float:
         if not child.wait(600):
-            raise Failure("the hand-written relay has not ended within 600 s")
+            raise Failure("the hand-written relay did not exit within 600 s")
         child.require_success()
         return float(child.log.read_text().rpartition("rate=")[2])
 
@@ -169,7 +169,7 @@ class OutboxLatency:
             with relay(site, database, self.naive_rows, follow=True) as child:
                 if not self.naive_rows:
                     wait_for(
-                        "the lanes to have an owner",
+                        "the shards to have an owner",
                         START_WITHIN,
                         lambda: database.number(
                             "SELECT count(*) FROM pawl.outbox_shards WHERE owner IS NULL"

@@ -12,11 +12,11 @@ from types import TracebackType
 Command = Sequence[str | Path]
 
 TICKS = os.sysconf("SC_CLK_TCK")
-END_WITHIN = 40.0  # seconds; pawl gives the messages in hand 30
+END_WITHIN = 40.0  # seconds; pawl waits 30 for messages in flight
 
 
 class Failure(Exception):
-    """Something that the user must read; the bench ends with it."""
+    """An error for the user; the bench exits with it."""
 
 
 def say(text: str) -> None:
@@ -54,7 +54,7 @@ def run(command: Command, text: str | None = None, cwd: Path | None = None) -> s
         raise
     if child.returncode != 0:
         raise Failure(
-            f"{Path(command[0]).name} ended with exit code {child.returncode}:\n"
+            f"{Path(command[0]).name} exited with {child.returncode}:\n"
             + (errors + output)[-4000:].rstrip()
         )
     return output.strip()
@@ -69,7 +69,7 @@ def run_in_sight(command: Command, cwd: Path | None = None) -> None:
             child.terminate()
             raise
     if child.returncode != 0:
-        raise Failure(f"{Path(command[0]).name} failed; what it said stands above")
+        raise Failure(f"{Path(command[0]).name} failed. Its output is above")
 
 
 class Child:
@@ -129,7 +129,7 @@ class Child:
         self.wait_or_kill()
 
     def wait_or_kill(self) -> None:
-        """After SIGTERM; a second one would tell pawl to drop what it has in hand."""
+        """After SIGTERM; a second signal would make pawl abort messages in flight."""
         if not self.wait(END_WITHIN):
             self.signal(signal.SIGKILL)
             self.wait(10)
@@ -137,7 +137,7 @@ class Child:
     def require_success(self) -> None:
         if self.code != 0:
             said = self.log.read_text(errors="replace")[-3000:].rstrip()
-            raise Failure(f"{self.name} ended with exit code {self.code}:\n{said}")
+            raise Failure(f"{self.name} exited with {self.code}:\n{said}")
 
     def _see_memory(self) -> None:
         # Not ru_maxrss: that counts what the process was before exec, a copy of this one.

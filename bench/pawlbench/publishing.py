@@ -48,7 +48,7 @@ class Outbox:
         by_hand = spread(having(backlog, naive_rows=NAIVE_ROWS[0]), "rate")
         for lanes, at_once in [(1, 0), (4, 0), *((0, rows) for rows in NAIVE_ROWS)]:
             same = having(backlog, lanes=lanes, naive_rows=at_once)
-            name = f"pawl, {lanes} lane{'s' if lanes > 1 else ''}" if lanes else f"by hand, {at_once} at once"
+            name = f"pawl, {lanes} shard{'s' if lanes > 1 else ''}" if lanes else f"by hand, {at_once} at once"
             figures = [spread(same, of) for of in ("rate", "program_cpu_us", "server_cpu_us")]
             cells = [cell(figures[0]), ratio(figures[0], by_hand), *map(cell, figures[1:])]
             table.rows.append([name, *cells, "-", "-"])
@@ -56,7 +56,7 @@ class Outbox:
         for at_once in labels_in(timed, "naive_rows"):
             for rate in labels_in(having(timed, naive_rows=at_once), "per_second"):
                 same = having(timed, naive_rows=at_once, per_second=rate)
-                name = f"by hand, {at_once} at once" if at_once else "pawl, 4 lanes"
+                name = f"by hand, {at_once} at once" if at_once else "pawl, 4 shards"
                 times = [cell(spread(same, of)) for of in ("p50_ms", "p99_ms")]
                 table.rows.append([f"{name}, at {rate}/s", *["-"] * 4, *times])
         flush = having(records, mode="flush")
@@ -65,13 +65,13 @@ class Outbox:
         table.notes.append(
             "Messages/s: of a committed backlog, until Kafka has acknowledged it. Milliseconds: from the COMMIT to"
             " a read_committed reader. By hand: SELECT ... FOR UPDATE SKIP LOCKED, produce, flush, DELETE, which"
-            " publishes twice what it had in hand when it died"
+            " publishes messages in flight twice after a crash"
         )
         return Shown(table)
 
 
 def telling(mode: Mode) -> Mode:
-    """The same mode, whose handler publishes a message of each payment as well."""
+    """The same mode with a handler that also publishes a message for each payment."""
     if mode.program == "payments":
         handler = mode.handler
         for plain, told in TOLD.items():
@@ -84,10 +84,10 @@ def telling(mode: Mode) -> Mode:
 
 @dataclass(frozen=True)
 class PublishCost:
-    """Nobody relays meanwhile: what the handlers pay, not what the machine does beside them."""
+    """No relay runs meanwhile: the cost of the handlers, without other load on the machine."""
 
     name: str = "publish"
-    title: str = "what a pawl.publish in each message's transaction costs"
+    title: str = "cost of a pawl.publish in the transaction of each message"
 
     def tasks(self, known: Known, options: Options) -> list[Task]:
         work = Work(options.payments)
@@ -135,5 +135,5 @@ class OutboxTable:
             same = having(records, rows=rows)
             sizes = [cell(spread(same, f"mib_{part}")) for part in range(1, 6)]
             table.rows.append([f"{rows:,}", *sizes, cell(spread(same, "rate"))])
-        table.notes.append("With indexes and TOAST, after so many of the messages")
+        table.notes.append("With indexes and TOAST, after this share of the messages")
         return Shown(table)

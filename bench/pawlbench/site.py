@@ -280,5 +280,5 @@ def wait_for(what: str, seconds: float, done: Callable[[], bool]) -> None:
     end = time.monotonic() + seconds
     while not done():
         if time.monotonic() > end:
-            raise Failure(f"waited {seconds:.0f} s in vain for {what}")
+            raise Failure(f"waited {seconds:.0f} s for {what}, without success")
         time.sleep(0.1)

@@ -41,9 +41,9 @@ class Best:
     def name(self) -> str:
         labels = self.records[0].labels
         size = int(labels["batch_size"])
-        what = f"batches of {size}" if size else "a transaction a message"
+        what = f"batches of {size}" if size else "one transaction per message"
         if int(self.records[0].labels["flights"]) > 1:
-            what += ", which reads"
+            what += ", with a read"
         return f"limit, {what}, {labels['clients']} clients"
 
 
@@ -105,7 +105,7 @@ class Throughput:
                     to_naive = ratio(best.rate, naive)
                     table.rows.append([best.name, commit, cell(best.rate), to_naive, *shares, "-"])
                     bars.setdefault(short, {})[durable(commit)] = best.rate
-        table.notes.append("To naive: against the naive loop with synchronous commit")
+        table.notes.append("To naive: relative to the naive loop with synchronous commit")
         kinds = (SYNCHRONOUS, ASYNCHRONOUS)
         plot = Plot("Payments applied", "", "messages/s", list(bars), bars=True, logarithmic=True)
         plot.series = {kind: [bars[mode].get(kind) for mode in bars] for kind in kinds}
@@ -147,7 +147,7 @@ class Cpu:
             if best:
                 add(best.name, SYNCHRONOUS, best.records)
         table.notes.append(
-            "User and system time divided by messages, of whole runs with start and stop; of all PostgreSQL's"
-            " processes. The ratio repeats from machine to machine, the microseconds do not"
+            "User and system time divided by messages, for whole runs with start and stop, and for all processes of"
+            " PostgreSQL. The ratio is similar on other machines, the microseconds are not"
         )
         return Shown(table)

@@ -53,8 +53,8 @@ class Latency:
             ]
         )
         table.notes.append(
-            "From the call that produces a message to PostgreSQL's time of its commit, which is taken before the"
-            " commit's own flush: for the moment at which it is durable add the flush"
+            "From the call that produces a message to the commit time of PostgreSQL, which precedes the flush of the"
+            " commit. For the time at which the message is durable, add the flush"
         )
         return Shown(table, plots)
 
@@ -62,7 +62,7 @@ class Latency:
 @dataclass(frozen=True)
 class Pauses:
     name: str = "handover"
-    title: str = "milliseconds for which a partition stands still when it changes hands"
+    title: str = "milliseconds without a commit while a partition is reassigned"
 
     SESSION_TIMEOUT = "6s"
 
@@ -81,8 +81,8 @@ class Pauses:
                 [mode, *(cell(spread(same, v)) for v in ("join_ms", "leave_ms", "kill_ms"))]
             )
         table.notes.append(
-            "The longest time between two commits of a partition, with 500 messages/s in 8 partitions. Who is killed"
-            f" is missed by Kafka after kafka.session_timeout, here {self.SESSION_TIMEOUT}"
+            "The longest time between two commits of a partition, with 500 messages/s in 8 partitions. Kafka detects"
+            f" a killed process after kafka.session_timeout, here {self.SESSION_TIMEOUT}"
         )
         return Shown(table)
 

@@ -21,9 +21,9 @@ std::unique_ptr<postgres::Session> connect_bare(const Options& options) {
   } catch (const postgres::Error& error) {
     const std::string why = error.what();
     const bool answered = postgres::is_answer(why);
-    // A known cause has an advice of its own, after a semicolon.
-    const auto* const advice = why.find("; ") != std::string::npos ? ""
-                               : answered ? "; check postgres.url and the server's pg_hba.conf"
+    // Advice about a known cause names the option.
+    const auto* const advice = why.find("postgres.") != std::string::npos ? ""
+                               : answered ? ". Check postgres.url and pg_hba.conf of the server"
                                           : ". Is the server running? Check postgres.url";
     throw NoConnection(fmt::format("cannot connect to {}: {}{}",
                                    config::redact_url(options.postgres.url), why, advice),

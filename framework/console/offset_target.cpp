@@ -66,7 +66,7 @@ std::map<TopicPartition, std::int64_t> resolve(
   if (target.kind == OffsetTarget::Kind::kTimestamp) {
     auto found = client.offsets_at(partitions, target.time(), kKafkaTimeout);
     if (found.size() != partitions.size()) {
-      throw kafka::KafkaError(kafka::ErrorKind::kPassing, "a partition has no leader now");
+      throw kafka::KafkaError(kafka::ErrorKind::kPassing, "a partition has no leader");
     }
     return found;
   }

@@ -23,7 +23,8 @@ constexpr std::size_t kLongestName = 80;
 /// What the name of a known browser begins with.
 const std::string kBrowser = "browser ";
 constexpr const char* kForeign =
-    "The form was not sent by this page, nothing was done. Open the page anew and repeat it.";
+    "The form was not sent by this page. Nothing was changed. Reload the page and repeat the "
+    "action.";
 
 std::string lower(std::string text) {
   std::ranges::transform(text, text.begin(), [](char c) {
@@ -96,7 +97,8 @@ bool same_secret(const std::string& one, const std::string& other) {
 std::string random_secret() {
   std::array<unsigned char, 32> bytes{};
   if (RAND_bytes(bytes.data(), static_cast<int>(bytes.size())) != 1)
-    throw FatalError("OpenSSL has no random numbers; look at the system's source of them");
+    throw FatalError(
+        "OpenSSL cannot generate random numbers. Check the random number source of the system");
   return message::hexadecimal({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 

@@ -23,45 +23,45 @@ Outcome act_on_partition(postgres::Session& session, const Options& options, con
   arguments.topic = field(form, "topic");
   arguments.partition = partition_field(form, "partition");
   if (!arguments.partition || arguments.topic.empty())
-    return {false, "The form names no partition; nothing was changed."};
+    return {false, "The form does not name a partition. Nothing was changed."};
   const auto consumer = cli::require_consumer(session, options);
   const auto row = cli::choose_rows(session, options, consumer, arguments).front();
   const auto name = cli::name_of(row.partition);
   const auto action = field(form, "do");
   if (field(form, "seen") != fmt::format("{}@{}", ledger::to_string(row.state), row.state_since)) {
     return {false,
-            fmt::format("{} is {} meanwhile (since {}), and was {} when you looked; nothing "
-                        "was changed.",
+            fmt::format("{} has changed: it is {} since {}, and was {} when the page was opened. "
+                        "Nothing was changed.",
                         name, ledger::to_string(row.state), row.state_since, field(form, "seen"))};
   }
   if (action == "resume" || action == "pause") {
     const auto state = action == "pause" ? PartitionState::kPaused : PartitionState::kRunning;
     switch (cli::set_partition_state(session, options, consumer, row, state, reason)) {
       case cli::StateChange::kDone:
-        return {true, fmt::format("{} was {} and is {} now; next offset {}.", name,
+        return {true, fmt::format("{} was {} and is now {}. Next offset: {}.", name,
                                   ledger::to_string(row.state), ledger::to_string(state),
                                   row.stored.next())};
       case cli::StateChange::kWasSo:
-        return {false, fmt::format("{} is {} already; nothing was changed.", name,
+        return {false, fmt::format("{} is already {}. Nothing was changed.", name,
                                    ledger::to_string(state))};
       case cli::StateChange::kChangedMeanwhile:
-        return {false, fmt::format("{} is not {} any more as it was when you looked; nothing was "
-                                   "changed.",
+        return {false, fmt::format("{} is no longer {} as it was when the page was opened. "
+                                   "Nothing was changed.",
                                    name, ledger::to_string(row.state))};
     }
   }
   if (action == "skip") {
     const auto offset = number_field(form, "offset");
     if (!offset || row.halt.message_offset != offset) {
-      return {false, fmt::format("{} is not halted at the message that you saw any more; nothing "
-                                 "was changed.",
+      return {false, fmt::format("{} is no longer halted at the message that the page showed. "
+                                 "Nothing was changed.",
                                  name)};
     }
     const auto kept = cli::skip_message(session, options, consumer, row, *offset, reason);
-    return {true, fmt::format("Offset {} of {} is skipped. {} in pawl.skipped_messages.", *offset,
-                              name, kept)};
+    return {true,
+            fmt::format("{}@{} is skipped. {} in pawl.skipped_messages.", name, *offset, kept)};
   }
-  return {false, "The form asks for nothing that can be done to a partition."};
+  return {false, "The form does not name an action on a partition. Nothing was changed."};
 }
 
 Outcome act_on_letter(postgres::Session& session, const Options& options, Replays& replays,
@@ -69,10 +69,10 @@ Outcome act_on_letter(postgres::Session& session, const Options& options, Replay
   const auto id = number_field(form, "id").value_or(-1);
   const auto page = read_letter(session, options, id, false);
   if (!page)
-    return {false, fmt::format("There is no dead letter {}; it may have been removed.", id)};
+    return {false, fmt::format("Dead letter {} does not exist. It may have been removed.", id)};
   const auto& letter = page->letter;
   if (!letter.unresolved()) {
-    return {false, fmt::format("Dead letter {} is {} already (since {}); nothing was done.", id,
+    return {false, fmt::format("Dead letter {} is already {} (since {}). Nothing was changed.", id,
                                letter.status, letter.resolved_at)};
   }
   const auto action = field(form, "do");
@@ -80,8 +80,8 @@ Outcome act_on_letter(postgres::Session& session, const Options& options, Replay
     const auto consumer = cli::require_consumer(session, options);
     const ledger::DeadLetterChanges changes(options.postgres.schema, consumer.id);
     if (!changes.discard(session, id, reason, true))
-      return {false, fmt::format("Dead letter {} was resolved by somebody else meanwhile; nothing "
-                                 "was done.",
+      return {false, fmt::format("Another operator has resolved dead letter {}. Nothing was "
+                                 "changed.",
                                  id)};
     const auto left =
         ledger::DeadLetterView(options.postgres.schema, consumer.id).left_parked(session, id);
@@ -93,18 +93,20 @@ Outcome act_on_letter(postgres::Session& session, const Options& options, Replay
   }
   if (action == "replay") {
     if (!replays.begin(id, reason, field(form, "force") == "yes")) {
-      return {false, "Another replay goes on in this process; repeat it when that has ended."};
+      return {false,
+              "Another replay is in progress in this process. Repeat yours when it has "
+              "finished."};
     }
     const auto replayed = replays.wait(id);
     if (!replayed) {
-      const auto told = replays.news();
-      return {true, fmt::format("The replay of dead letter {} goes on; its page shows what becomes "
-                                "of it.{}{}",
-                                id, told.empty() ? "" : " ", told)};
+      const auto news = replays.news();
+      return {true, fmt::format("The replay of dead letter {} continues in the background. This "
+                                "page will show its result.{}{}",
+                                id, news.empty() ? "" : " ", news)};
     }
     return *replayed;
   }
-  return {false, "The form asks for nothing that can be done to a dead letter."};
+  return {false, "The form does not name an action on a dead letter. Nothing was changed."};
 }
 
 }  // namespace pawl::dashboard

@@ -30,11 +30,11 @@ struct PathRoute {
 };
 constexpr PathRoute kRoutes[] = {{"GET", "/", Route::kPartitions},
                                  {"GET", "/partition", Route::kPartition},
-                                 {"GET", "/letters", Route::kLetters},
-                                 {"GET", "/letter", Route::kLetter},
+                                 {"GET", "/dead-letters", Route::kLetters},
+                                 {"GET", "/dead-letter", Route::kLetter},
                                  {"GET", "/keys", Route::kKeys},
                                  {"GET", "/outbox", Route::kOutbox},
-                                 {"GET", "/leases", Route::kLeases},
+                                 {"GET", "/calls", Route::kLeases},
                                  {"GET", "/history", Route::kHistory},
                                  {"GET", "/sign-in", Route::kSignIn},
                                  {"GET", "/assets/style.css", Route::kStyle},
@@ -42,7 +42,7 @@ constexpr PathRoute kRoutes[] = {{"GET", "/", Route::kPartitions},
                                  {"POST", "/sign-in", Route::kPostSignIn},
                                  {"POST", "/sign-out", Route::kPostSignOut},
                                  {"POST", "/partition", Route::kPostPartition},
-                                 {"POST", "/letter", Route::kPostLetter}};
+                                 {"POST", "/dead-letter", Route::kPostLetter}};
 
 /// Of the consumer, for its cookies.
 std::string short_name(const Options& options) {
@@ -74,7 +74,7 @@ std::string partition_path(const Fields& form) {
 }
 
 std::string letter_path(const Fields& form) {
-  return "/letter" + to_query({{"id", field(form, "id")}});
+  return "/dead-letter" + to_query({{"id", field(form, "id")}});
 }
 
 std::string with(const std::string& path, const std::string& notice) {
@@ -143,14 +143,14 @@ ops::HttpAnswer Dashboard::answer(const ops::HttpRequest& request) {
                       request.header("X-Forwarded-Host")};
   if (const auto twice = repeated_header(request.count, options_.monitoring.actor_header)) {
     frame.problem = fmt::format(
-        "The header {} came twice, and might mean another to a proxy than here.", *twice);
-    answer = {400, kHtml, message_html(frame, "Not understood")};
+        "The request has the header {} twice, so a proxy may have read the other one.", *twice);
+    answer = {400, kHtml, message_html(frame, "Bad request")};
   } else if (const auto why = refusal(origin, names_)) {
     frame.problem = *why;
-    answer = {403, kHtml, message_html(frame, "Not answered")};
+    answer = {403, kHtml, message_html(frame, "Request rejected")};
   } else if (!are_text(asked.query) || !are_text(asked.form)) {
-    frame.problem = "What was asked for is no text: it has a NUL byte in it, or is not UTF-8.";
-    answer = {400, kHtml, message_html(frame, "Not understood")};
+    frame.problem = "The request contains a NUL byte or invalid UTF-8.";
+    answer = {400, kHtml, message_html(frame, "Bad request")};
   } else {
     frame.actor = access_.find(origin.proxied, request.header(options_.monitoring.actor_header),
                                asked.session, Clock::now());
@@ -158,18 +158,18 @@ ops::HttpAnswer Dashboard::answer(const ops::HttpRequest& request) {
       answer = routed(asked);
     } catch (const FatalError& error) {
       frame.problem = error.what();
-      answer = {503, kHtml, message_html(frame, "Not known now")};
+      answer = {503, kHtml, message_html(frame, "Not available")};
     } catch (const postgres::Error& error) {
       frame.problem = fmt::format("PostgreSQL: {}{}", error.what(),
                                   engine::rights_hint(options_.invocation, error));
-      answer = {503, kHtml, message_html(frame, "Not known now")};
+      answer = {503, kHtml, message_html(frame, "Not available")};
     } catch (const postgres::InDoubt& error) {
       frame.problem = fmt::format("PostgreSQL: {}", error.what());
-      answer = {503, kHtml, message_html(frame, "Not known now")};
+      answer = {503, kHtml, message_html(frame, "Not available")};
     } catch (const std::logic_error& error) {  // rows of a later schema
       frame.problem =
-          fmt::format("What stands in the database is not known here: {}", error.what());
-      answer = {503, kHtml, message_html(frame, "Not known now")};
+          fmt::format("This version cannot read a value in the database: {}", error.what());
+      answer = {503, kHtml, message_html(frame, "Not available")};
     }
   }
   secure(answer, asked.route == Route::kStyle || asked.route == Route::kScript);
@@ -183,10 +183,10 @@ ops::HttpAnswer Dashboard::routed(Asked& asked) {
     case Route::kScript:
       return {200, "text/javascript; charset=utf-8", std::string(kScript)};
     case Route::kUnknown:
-      asked.frame.problem = "There is no such page.";
+      asked.frame.problem = "This page does not exist.";
       return {404, kHtml, message_html(asked.frame, "Not found")};
     case Route::kWrongMethod:
-      asked.frame.problem = "The page does not take this method.";
+      asked.frame.problem = "This page does not support the method of the request.";
       return {405, kHtml, message_html(asked.frame, "Not allowed")};
     case Route::kSignIn:
       return {200, kHtml, sign_in_html(asked.frame, "")};
@@ -201,7 +201,7 @@ ops::HttpAnswer Dashboard::routed(Asked& asked) {
   asked.frame.done = take_notice(field(asked.query, "notice"));
   auto text = page(asked);
   if (text.empty()) {
-    asked.frame.problem = "There is no such thing; it may have been removed.";
+    asked.frame.problem = "It does not exist. It may have been removed.";
     return {404, kHtml, message_html(asked.frame, "Not found")};
   }
   return {200, kHtml, std::move(text)};
@@ -276,23 +276,27 @@ std::string Dashboard::page(const Asked& asked, postgres::Session& session) {
 ops::HttpAnswer Dashboard::act(Asked& asked) {
   auto& frame = asked.frame;
   if (!frame.actor) {
-    frame.problem = frame.may_sign_in
-                        ? "You are not signed in any more, nothing was done. Sign in and repeat it."
-                        : "Nobody may act here, nothing was done: see docs/dashboard.md.";
-    return {403, kHtml, message_html(frame, "Not done")};
+    frame.problem =
+        frame.may_sign_in
+            ? "You are no longer signed in. Nothing was changed. Sign in and repeat the "
+              "action."
+            : "Actions are disabled here. Nothing was changed. See docs/dashboard.md.";
+    return {403, kHtml, message_html(frame, "Nothing was changed")};
   }
   if (!same_secret(field(asked.form, "form_key"), frame.actor->form_key)) {
     frame.problem =
-        "The form is not of this session, nothing was done. Open the page anew and repeat it.";
-    return {403, kHtml, message_html(frame, "Not done")};
+        "The form belongs to another session. Nothing was changed. Reload the page and repeat the "
+        "action.";
+    return {403, kHtml, message_html(frame, "Nothing was changed")};
   }
   if (asked.route == Route::kPostSignOut)
     return sign_out(asked);
-  const auto said = reason_of(asked.form);
-  if (said.empty() || said.size() > kLongestReason)
-    return conflict(asked,
-                    fmt::format("Say why, in {} bytes at most; nothing was done.", kLongestReason));
-  const auto reason = history_reason(frame.actor->name, said);
+  const auto given = reason_of(asked.form);
+  if (given.empty() || given.size() > kLongestReason) {
+    return conflict(asked, fmt::format("Enter a reason of at most {} bytes. Nothing was changed.",
+                                       kLongestReason));
+  }
+  const auto reason = history_reason(frame.actor->name, given);
   Outcome outcome;
   try {
     const auto session = connections_.get();
@@ -304,13 +308,13 @@ ops::HttpAnswer Dashboard::act(Asked& asked) {
   } catch (const FatalError& error) {
     return conflict(asked, error.what());
   } catch (const kafka::KafkaError& error) {
-    return conflict(asked, fmt::format("Kafka: {}; nothing was done", error.what()));
+    return conflict(asked, fmt::format("Kafka: {}. Nothing was changed.", error.what()));
   } catch (const postgres::InDoubt& error) {
-    return conflict(asked, fmt::format("PostgreSQL: {}; whether it was done is unknown: look again "
-                                       "before you repeat it",
+    return conflict(asked, fmt::format("PostgreSQL: {}. The change may or may not be stored. Check "
+                                       "before you repeat it.",
                                        error.what()));
   } catch (const postgres::Error& error) {
-    return conflict(asked, fmt::format("PostgreSQL: {}; nothing was done{}", error.what(),
+    return conflict(asked, fmt::format("PostgreSQL: {}. Nothing was changed{}", error.what(),
                                        engine::rights_hint(options_.invocation, error)));
   }
   asked.needs_force = outcome.needs_force;
@@ -323,12 +327,12 @@ ops::HttpAnswer Dashboard::act(Asked& asked) {
 
 ops::HttpAnswer Dashboard::conflict(Asked& asked, const std::string& sentence) {
   asked.frame.problem = sentence;
-  const auto sentence_alone = [&] { return message_html(asked.frame, "What became of it"); };
+  const auto sentence_alone = [&] { return message_html(asked.frame, "Result"); };
   try {
     auto text = page(asked);
     return {409, kHtml, text.empty() ? sentence_alone() : std::move(text)};
   } catch (const std::exception&) {
-    // It counts more than what the page would tell.
+    // The sentence matters more than the page.
     return {409, kHtml, sentence_alone()};
   }
 }
@@ -356,14 +360,14 @@ ops::HttpAnswer Dashboard::sign_in(Asked& asked) {
       return answer;
     }
     case Access::SignIn::kWrong:
-      asked.frame.problem = "That is not the token.";
+      asked.frame.problem = "The token is wrong.";
       break;
     case Access::SignIn::kTooOften:
       asked.frame.problem =
-          "Too many wrong tokens from your address in the last minute. Try again in a minute.";
+          "Too many wrong tokens from your address in the last minute. Retry in a minute.";
       return {429, kHtml, sign_in_html(asked.frame, name)};
     case Access::SignIn::kNameless:
-      asked.frame.problem = "Say who you are: the history names you.";
+      asked.frame.problem = "Enter your name. The history records it.";
       break;
   }
   return {403, kHtml, sign_in_html(asked.frame, name)};

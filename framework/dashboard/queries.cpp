@@ -28,7 +28,7 @@ bool matches(const PartitionLine& line, const Fields& filters) {
   if (!topic.empty() && line.row.partition.topic.find(topic) == std::string::npos)
     return false;
   const auto state = field(filters, "state");
-  if (state == "trouble")
+  if (state == "problem")
     return line.concern() != cli::Concern::kNone;
   if (state == "halted")
     return line.row.state == ledger::PartitionState::kHalted;
@@ -129,7 +129,7 @@ ledger::DeadLetterFilter letter_filter(const Fields& query, bool by_key, std::st
   const auto key_field = [&](const std::string& name) {
     auto key = field(query, name);
     if (!key.empty() && !by_key) {
-      problem = "Keys are searched only for people who may act, so they were left out.";
+      problem = "Only signed-in users can search by key. The key was omitted.";
       key.clear();
     }
     return key;
@@ -143,7 +143,7 @@ ledger::DeadLetterFilter letter_filter(const Fields& query, bool by_key, std::st
   if (const auto text = field(query, "partition"); !text.empty()) {
     filter.partition = partition_field(query, "partition");
     if (!filter.partition) {
-      problem = "Partition: \"" + text + "\" is no number of a partition, so it was left out.";
+      problem = "Partition: \"" + text + "\" is not a partition number. It was omitted.";
     }
   }
   const auto status = field(query, "status");

@@ -20,14 +20,14 @@ Outcome told(std::int64_t letter, const engine::ReplayResult& result) {
   using Kind = engine::ReplayResult::Kind;
   switch (result.kind) {
     case Kind::kApplied:
-      return {true, fmt::format("Dead letter {} is replayed: its effects are stored.", letter)};
+      return {true, fmt::format("Dead letter {} is replayed. Its changes are committed.", letter)};
     case Kind::kDuplicate:
-      return {true, fmt::format("Dead letter {} is resolved: its idempotency key had been "
-                                "processed already, so nothing was applied.",
+      return {true, fmt::format("Dead letter {} is resolved: its idempotency key was already "
+                                "processed, so nothing was applied.",
                                 letter)};
     case Kind::kResolved:
-      return {false, fmt::format("Dead letter {} was resolved by somebody else meanwhile; nothing "
-                                 "was done.",
+      return {false, fmt::format("Another operator has resolved dead letter {}. Nothing was "
+                                 "changed.",
                                  letter)};
     case Kind::kWaits:
     case Kind::kPending:
@@ -61,7 +61,7 @@ bool Replays::begin(std::int64_t letter, const std::string& reason, bool force) 
     thread_ = start(letter, reason, force);
   } catch (const std::system_error&) {
     running_.reset();
-    throw FatalError("this process can begin no more threads; nothing was done");
+    throw FatalError("this process cannot start another thread. Nothing was changed");
   }
   return true;
 }
@@ -105,7 +105,7 @@ Outcome Replays::replay(std::int64_t id, const std::string& reason, bool force) 
     filter.ids = {id};
     const auto found = view.list(*session, filter, 1, true);
     if (found.empty())
-      return {false, fmt::format("Dead letter {} is resolved already; nothing was done.", id)};
+      return {false, fmt::format("Dead letter {} is already resolved. Nothing was changed.", id)};
     const auto& letter = found.front();
     cli::OperatorReplay replay(options_, registry_, *session, consumer,
                                [this](const std::string& text) {
@@ -117,7 +117,8 @@ Outcome Replays::replay(std::int64_t id, const std::string& reason, bool force) 
         return {false, *why, true};
     }
     ledger::record_action(*session, options_.postgres.schema, consumer.id, letter.partition,
-                          letter.offset, "dlq replay", fmt::format("letter {}: {}", id, reason));
+                          letter.offset, "dlq replay",
+                          fmt::format("dead letter {}: {}", id, reason));
     return told(id, replay.replay(letter));
   } catch (const postgres::Error& error) {
     return {false, fmt::format("Dead letter {}: PostgreSQL: {}", id, error.what())};

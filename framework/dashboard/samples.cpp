@@ -21,7 +21,7 @@ ledger::Instant by_the_clock(std::chrono::steady_clock::time_point time) {
   return std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now() - ago);
 }
 
-/// Nullopt: the counters began anew in between.
+/// Nullopt: the counters were reset in between.
 std::optional<double> rate_between(const Sample& before, const Sample& after,
                                    std::chrono::steady_clock::duration time) {
   const auto seconds = duration<double>(time).count();
@@ -55,8 +55,8 @@ Samples::View Samples::view() const {
     return view;
   if (!fresh()) {
     view.problems = {
-        "For more than a minute no look at PostgreSQL and Kafka has come to its end, so no lag and "
-        "no rate is known."};
+        "PostgreSQL or Kafka has not responded for more than a minute. Lags and rates are "
+        "unknown."};
     return view;
   }
   for (const auto& [partition, last] : looks_.back().partitions)
@@ -194,8 +194,7 @@ void Sampler::look() {
     Samples::Look failed;
     failed.whole = false;
     failed.problems = {fmt::format(
-        "PostgreSQL and Kafka could not be looked at, so no lag and no rate is known: {}",
-        error.what())};
+        "PostgreSQL or Kafka could not be read, so lags and rates are unknown: {}", error.what())};
     samples_.add(std::move(failed));
   }
 }
@@ -209,7 +208,7 @@ Samples::Look Sampler::seen() {
   if (!consumer)
     return look;
   const auto rows = ledger::read_register(*session_, options_.postgres.schema, consumer->id, "");
-  // What Kafka says is younger than this, so a lag is rather too large than too small.
+  // Kafka is read after this, so a lag is rather too large than too small.
   look.at = std::chrono::steady_clock::now();
   std::vector<TopicPartition> partitions;
   partitions.reserve(rows.size());
@@ -231,7 +230,8 @@ Samples::Look Sampler::seen() {
     look.partitions[row.partition] = sample;
   }
   if (!kafka.problem.empty()) {
-    look.problems = {"Kafka does not say where its logs end, so no lag is known: " + kafka.problem};
+    look.problems = {"The ends of the log in Kafka could not be read, so lags are unknown: " +
+                     kafka.problem};
     return look;
   }
   const auto topics = cli::topics_seen(options_, kafka, {partitions.begin(), partitions.end()});

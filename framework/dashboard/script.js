@@ -39,7 +39,7 @@
     words.dataset.notFresh = "";
     words.setAttribute("role", "alert");
     words.textContent = "Not fresh: this page could not be refreshed. Its age is shown above. " +
-      "Load it again to see why.";
+      "Reload it to see the reason.";
     main.prepend(words);
   };
 
@@ -65,9 +65,9 @@
     });
     return true;
   };
-  // False: the form that somebody fills in has no counterpart on the fresh page.
+  // False: a form with input has no counterpart on the fresh page.
   const replace = (fresh) => {
-    // A result is reported once; it stays until the reader goes on.
+    // A result is reported once; it stays until the reader leaves the page.
     const done = main.querySelector(":scope > .message.done");
     const heading = fresh.querySelector("h1");
     if (done && heading && !fresh.querySelector(":scope > .message.done")) heading.after(done.cloneNode(true));
@@ -102,7 +102,7 @@
       const text = answer.ok ? await answer.text() : "";
       const fresh = new DOMParser().parseFromString(text, "text/html").querySelector("main");
       if (!answer.ok || !fresh) return notFresh();
-      paused = replace(fresh) ? "" : "the form on this page is open, and the page has changed";
+      paused = replace(fresh) ? "" : "a form is open and the page has changed";
       if (paused) return;
       failed = false;
       made = performance.now();
@@ -112,7 +112,7 @@
   };
   let refreshing = false;
   const turn = async () => {
-    // Nobody sees a page in the background.
+    // A page in the background is not visible.
     if (refreshing || document.hidden) return;
     refreshing = true;
     await refresh();

@@ -271,14 +271,14 @@ bool explain_unmatched(postgres::Session& session, const InvocationOptions& invo
   view.for_each(session, filter, false, [&](const DeadLetter& letter) {
     unknown.erase(letter.id);
     std::cerr << fmt::format("{}: {}: {}\n", letter.id, place_of(letter),
-                             letter.unresolved() ? "the filters leave it out"
-                                                 : fmt::format("is {} already", letter.status));
+                             letter.unresolved() ? "does not match the filters"
+                                                 : fmt::format("is already {}", letter.status));
     unfulfilled = unfulfilled || letter.status != wanted;
     return true;
   });
   for (const auto id : unknown) {
     std::cerr << fmt::format(
-        "{}: there is no such dead letter; they are listed by: {} --status all\n", id,
+        "dead letter {} does not exist. Dead letters are listed by: {} --status all\n", id,
         command_text(invocation, "dlq list"));
   }
   return unfulfilled || !unknown.empty();

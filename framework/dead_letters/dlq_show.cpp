@@ -48,8 +48,8 @@ void write_bytes(const std::string& option, const std::string& file, const DeadL
   if (file.empty())
     return;
   if (!bytes) {
-    throw FatalError(fmt::format("{}: dead letter {} has none here (payload {})", option, letter.id,
-                                 letter.payload));
+    throw FatalError(fmt::format("{}: dead letter {} has no stored bytes (payload {})", option,
+                                 letter.id, letter.payload));
   }
   std::ofstream out(file, std::ios::binary | std::ios::trunc);
   out.write(bytes->data(), static_cast<std::streamsize>(bytes->size()));
@@ -183,9 +183,10 @@ int show(const Options& options, const ShowArguments& arguments) {
   auto found = view.list(*session, filter, 1, true);
   view.name_left_parked(*session, found);
   if (found.empty()) {
-    throw BadCall(fmt::format("{}/{} has no dead letter {}; they are listed by: {} --status all",
-                              options.kafka.cluster, options.kafka.group, arguments.id,
-                              command_text(options.invocation, "dlq list")));
+    throw BadCall(fmt::format(
+        "consumer {}/{} has no dead letter {}. Dead letters are listed by: {} --status all",
+        options.kafka.cluster, options.kafka.group, arguments.id,
+        command_text(options.invocation, "dlq list")));
   }
   const auto& letter = found.front();
   write_bytes("--value-to", arguments.value_to, letter, letter.record_value);

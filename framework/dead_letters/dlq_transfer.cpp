@@ -104,7 +104,7 @@ DeadLetter from_json(const std::string& text) {
   ledger::take_headers(letter, line.at("headers").dump());
   if (letter.status != "dead" && letter.status != "parked" && letter.status != "replayed" &&
       letter.status != "discarded") {
-    throw std::invalid_argument(fmt::format("there is no status {}", letter.status));
+    throw std::invalid_argument(fmt::format("unknown status {}", letter.status));
   }
   return letter;
 }

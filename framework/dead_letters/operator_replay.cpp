@@ -70,9 +70,9 @@ std::optional<std::string> OperatorReplay::beyond_keys(const ledger::DeadLetter&
       return std::nullopt;
   }
   return fmt::format(
-      "its message is older than {}, and keys of before were removed (retention.keys, or its "
-      "handler's retention): if the same event was applied from another message, it would be "
-      "applied a second time; look for its effects first",
+      "its message is older than {}, and retention has removed older keys. If the same event was "
+      "applied from another message, a replay applies it a second time. Check for its changes "
+      "first",
       ledger::to_string(*before));
 }
 
@@ -87,8 +87,9 @@ engine::ReplayResult OperatorReplay::replay(const ledger::DeadLetter& letter) {
       if (!replay_.has_call() || std::chrono::steady_clock::now() >= until)
         throw;
       if (!std::exchange(told, true))
-        tell_(fmt::format("{}: {}: the call has ended, and waits to be recorded: {}", letter.id,
-                          place_of(letter), error.what()));
+        tell_(fmt::format(
+            "dead letter {} ({}): the call has returned, but its outcome is not recorded yet: {}",
+            letter.id, place_of(letter), error.what()));
       std::this_thread::sleep_for(backoff.next());
     }
   }

@@ -40,19 +40,19 @@ class ResolveStep final : public LastStep {
 };
 
 FatalError unusable(const std::string& what) {
-  return FatalError(
-      fmt::format("cannot use PostgreSQL: {}; what was replayed before is stored, "
-                  "repeat the command for the rest",
-                  what));
+  return FatalError(fmt::format(
+      "cannot use PostgreSQL: {}. Earlier replays are committed. Repeat the command for the others",
+      what));
 }
 
 /// Its handler and its key may depend on what nobody can read.
 ReplayResult headers_unknown(const InvocationOptions& invocation, std::int64_t letter) {
-  return {ReplayResult::Kind::kUnreadable,
-          fmt::format("its headers are unknown because Kafka's client cannot read them, so pawl "
-                      "cannot determine its handler and key. Produce the message again with fewer "
-                      "headers, then discard this dead letter: {} {}",
-                      command_text(invocation, "dlq discard --because 'headers unknown'"), letter)};
+  return {
+      ReplayResult::Kind::kUnreadable,
+      fmt::format("its headers are unknown, because librdkafka cannot read them. pawl therefore "
+                  "cannot determine its handler and key. Produce the message again with fewer "
+                  "headers, then discard this dead letter: {} {}",
+                  command_text(invocation, "dlq discard --because 'headers unknown'"), letter)};
 }
 
 }  // namespace
@@ -87,9 +87,9 @@ std::unique_ptr<postgres::Session> Replay::connect() const {
   auto fresh = std::make_unique<postgres::Session>(settings);
   if (!ledger::still_registered(*fresh, options.postgres.schema, options.kafka.cluster,
                                 options.kafka.group, registration_)) {
-    throw postgres::Error::connection_lost(fmt::format(
-        "postgres.url does not lead to database {} any more, which has the dead letters",
-        registration_.database_id));
+    throw postgres::Error::connection_lost(
+        fmt::format("postgres.url no longer leads to database {}, which contains the dead letters",
+                    registration_.database_id));
   }
   for (const auto& on_connect : registry_.connect_functions())
     on_connect(fresh->connection());
@@ -119,8 +119,8 @@ ledger::SourceId Replay::source_of(postgres::Session& connection, const std::str
   const auto found = topics_.find_topic(connection, topic);
   if (!found) {
     throw FatalError(
-        fmt::format("topic {} is not known to this consumer: the database is not the "
-                    "one in which its dead letters arose",
+        fmt::format("this consumer has not processed topic {}. The database is not the one that "
+                    "contains its dead letters",
                     topic));
   }
   return sources_.emplace(topic, found->id).first->second;
@@ -174,13 +174,14 @@ ReplayResult Replay::with_message(const ledger::DeadLetter& letter, const UseMes
       fetched_of_ = letter.id;
     }
   } catch (const kafka::KafkaError& error) {
-    return {ReplayResult::Kind::kNotRead,
-            fmt::format("its payload is {} here, and could not be read from Kafka: {}",
-                        letter.payload, error.what())};
+    return {
+        ReplayResult::Kind::kNotRead,
+        fmt::format("its stored payload is {}, and the message could not be read from Kafka: {}",
+                    letter.payload, error.what())};
   }
   if (!fetched_) {
     return {ReplayResult::Kind::kUnreadable,
-            fmt::format("its payload is {} here, and Kafka does not have the message any more",
+            fmt::format("its stored payload is {}, and Kafka no longer has the message",
                         letter.payload)};
   }
   const auto message = fetched_->view(letter.partition.topic, letter.topic_id);
@@ -196,10 +197,11 @@ std::optional<ReplayResult> Replay::waits(const ledger::DeadLetter& letter,
   const auto before = letters_.letter_before(connection, letter.id);
   if (!before)
     return std::nullopt;
-  return ReplayResult{ReplayResult::Kind::kWaits,
-                      fmt::format("it waits behind dead letter {}, of the same record key; replay "
-                                  "that one first",
-                                  *before)};
+  return ReplayResult{
+      ReplayResult::Kind::kWaits,
+      fmt::format("it waits for dead letter {}, which has the same record key. Replay that dead "
+                  "letter first",
+                  *before)};
 }
 
 ReplayResult Replay::apply(const ledger::DeadLetter& letter, const Message& message) {
@@ -232,10 +234,11 @@ ReplayResult Replay::apply(const ledger::DeadLetter& letter, const Message& mess
           session_.reset();
           if (tries < kConnections)
             continue;
-          return {Kind::kBreaks,
-                  fmt::format("the connection to PostgreSQL breaks again and again at dead letter "
-                              "{}: {}",
-                              letter.id, failure.text)};
+          return {
+              Kind::kBreaks,
+              fmt::format("the connection to PostgreSQL was lost repeatedly during the replay of "
+                          "dead letter {}: {}",
+                          letter.id, failure.text)};
         case FailureClass::kContention:
           if (failure.waited_for_lock() && lock_waits_ == LockWaits::kOne)
             break;

@@ -163,7 +163,7 @@ std::vector<std::int64_t> BatchProcessor::look_up_duplicates(postgres::Frame& fr
   auto found = ledger::BatchKeys::found(answer.get());
   if (found.size() != asked.size()) {
     throw postgres::Error(std::string(postgres::kKeyVanishedState),
-                          "an idempotency key vanished while it was looked at");
+                          "an idempotency key was removed while it was read");
   }
   // Of all messages, for a key may be repeated in the batch; one that is renewed too early is only
   // kept a little longer.

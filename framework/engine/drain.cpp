@@ -43,10 +43,10 @@ std::vector<std::string> MissingTopics::overdue(const std::vector<std::string>& 
 std::string missing_topics_text(const std::vector<std::string>& topics) {
   const bool one = topics.size() == 1;
   return fmt::format(
-      "{} {} {} not exist in Kafka, so {} cannot be drained. Create {}, or correct the handlers' "
-      "topics",
-      one ? "topic" : "topics", fmt::join(topics, ", "), one ? "does" : "do", one ? "it" : "they",
-      one ? "it" : "them");
+      "{} {} {} not exist in Kafka, so {} cannot be drained. Create {}, or correct the topics of "
+      "the handlers",
+      one ? "topic" : "topics", fmt::join(topics, ", "), one ? "does" : "do",
+      one ? "the topic" : "the topics", one ? "it" : "them");
 }
 
 Drained judge(const DrainView& view) {
@@ -71,13 +71,13 @@ DrainView view_of(const ledger::RegisterRow& row, std::optional<std::int64_t> go
 }
 
 std::string left_behind_text(const TopicPartition& partition, const DrainView& view) {
-  // Of one that was refused at first contact nothing is stored.
+  // A partition that halted at its first assignment has no stored offset.
   const auto place =
-      view.reached < 0 ? std::string("where it would begin")
+      view.reached < 0 ? std::string("before its first offset")
                        : fmt::format("before offset {}{}", view.reached,
                                      view.goal ? fmt::format(" of {}", *view.goal) : std::string());
-  return fmt::format("{} [{}] is {} {}", partition.topic, partition.partition,
-                     view.halted ? "HALTED" : "paused", place);
+  return fmt::format("{}[{}] is {} {}", partition.topic, partition.partition,
+                     view.halted ? "halted" : "paused", place);
 }
 
 }  // namespace pawl::engine

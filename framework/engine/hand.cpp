@@ -142,7 +142,7 @@ std::optional<Landing> Hand::refused(const Errand& errand) {
     return not_run(*next_try - WorkerSession::Clock::now());
   // The server may have lost commits with the session. Who acquired since has asked the register.
   if (lost_after_ && errand.partition->acquired_at <= *lost_after_)
-    return away(How::kAskAgain, "the connection was made anew");
+    return away(How::kAskAgain, "the connection was reopened");
   // As a worker does behind each acquire.
   if (errand.partition->acquired_at > forgot_at_) {
     forgot_at_ = WorkerSession::Clock::now();

@@ -25,8 +25,7 @@ Response call_handler(postgres::Session& session, const std::function<Response()
       throw;
     throw postgres::Error(
         std::string(postgres::kTransactionEndedState),
-        fmt::format("the handler ended the transaction itself and then failed: {}",
-                    what_was_thrown()));
+        fmt::format("the handler ended the transaction and then failed: {}", what_was_thrown()));
   }
 }
 

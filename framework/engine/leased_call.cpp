@@ -124,7 +124,7 @@ void LeasedCall::run(const Message& message) noexcept {
   // That is no fault of the message, nor of the other side.
   if (outcome_ == Outcome::kUnknown && keeper_.was_cut(*held_)) {
     error_ = std::make_exception_ptr(
-        LeasePending("its call was cut off, since its lease could not be kept", kSoon));
+        LeasePending("its call was aborted, because its lease could not be extended", kSoon));
   }
   keeper_.ended(*held_);
 }
@@ -147,7 +147,7 @@ std::exception_ptr LeasedCall::after(const handlers::RemoteOutage& outage) {
 
 void LeasedCall::require_lease(std::chrono::steady_clock::time_point deadline) {
   if (!keeper_.begin(*held_, deadline))
-    throw LeasePending("the lease of the key ended before the call began", kSoon);
+    throw LeasePending("the lease of the key expired before the call started", kSoon);
 }
 
 /// Leaves in outcome_ what an exception means.

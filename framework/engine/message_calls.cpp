@@ -33,7 +33,7 @@ ledger::KeyLease propose(LeaseKeeper& keeper, const ledger::Scope& scope, const 
   try {
     return keeper.propose(scope, key);
   } catch (const std::system_error& error) {
-    throw LeasePending(fmt::format("no thread can be had to keep its lease: {}", error.what()),
+    throw LeasePending(fmt::format("cannot start a thread to extend its lease: {}", error.what()),
                        kLongestPending);
   }
 }
@@ -87,7 +87,7 @@ ledger::LeaseAnswer MessageProcessor::ask_for_lease(postgres::Session& session,
   using How = ledger::LeaseAnswer::How;
   auto& keeper = *context_.lease_keeper;
   if (!keeper.may_ask())
-    throw LeasePending("no lease can be had now", kLongestPending);
+    throw LeasePending("no lease is available now", kLongestPending);
   const auto leave = [&] {
     if (request.may_be_given)
       keeper.leave({request.lease, ledger::GivenBack::kNotBegun});
@@ -382,7 +382,7 @@ void MessageProcessor::lose_lease(postgres::Session& session, const InHand& hand
   if (call.in_doubt() && was_recorded(session, call)) {
     call.end();
     throw postgres::Error(std::string(postgres::kOutOfOrderState),
-                          "the message was finished when the connection broke");
+                          "the message was finished before the connection was lost");
   }
   auto event = event_of(Step::kWarning, hand.message);
   event.message_offset = hand.message.offset();

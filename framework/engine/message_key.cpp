@@ -14,10 +14,10 @@ std::variant<NoKey, Key> derive_key(const handlers::Binding& binding, const Mess
   if (binding.key_function != nullptr) {
     auto raw = (*binding.key_function)(message);
     if (!raw)
-      return NoKey{"its key function returned none"};
+      return NoKey{"its key function returned no key"};
     if (auto key = message::make_idempotency_key(std::move(*raw)))
       return Key{*std::move(key)};
-    return NoKey{"its key function returned an empty one"};
+    return NoKey{"its key function returned an empty key"};
   }
   if (!binding.key_template)
     return NoKey{"none is configured"};
@@ -28,10 +28,11 @@ std::variant<NoKey, Key> derive_key(const handlers::Binding& binding, const Mess
     return Key{message::make_idempotency_key(std::move(text->text)).value()};
   }
   const auto& missing = std::get<message::Missing>(rendered);
-  return NoKey{fmt::format(
-      "nothing at {{{}}}, column {} of {}{}", missing.source, missing.column, pattern.text(),
-      missing.of_value && !message.has_value() ? "; the message is a tombstone (its value is null)"
-                                               : "")};
+  return NoKey{fmt::format("no value for {{{}}}, column {} of {}{}", missing.source, missing.column,
+                           pattern.text(),
+                           missing.of_value && !message.has_value()
+                               ? ", because the message is a tombstone (its value is null)"
+                               : "")};
 }
 
 const std::string& scope_name(const KafkaOptions& kafka, const std::string& configured,

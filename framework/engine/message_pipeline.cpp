@@ -179,10 +179,9 @@ MessagePipeline::Landed MessagePipeline::run(postgres::Session& session,
     }
     answers = flight.run_each();
   } catch (const postgres::Error& error) {
-    throw postgres::InDoubt(
-        fmt::format("connection lost while {} transactions were on their way: {}", used_,
-                    error.what()),
-        error.sqlstate());
+    throw postgres::InDoubt(fmt::format("connection lost while {} transactions were in flight: {}",
+                                        used_, error.what()),
+                            error.sqlstate());
   }
   auto landed = read(answers);
   if (landed.complete)

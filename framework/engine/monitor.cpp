@@ -36,7 +36,7 @@ constexpr std::size_t kMostNames = 10;
 /// Beyond the handler's timeout, for statements of ours and a slow answer.
 constexpr milliseconds kCallGrace{10000};
 
-/// "orders [0], orders [1] and 40 more"
+/// "orders[0], orders[1] and 40 more"
 std::string names_of(const std::vector<TopicPartition>& partitions) {
   std::vector<std::string> names;
   for (const auto& one : partitions) {

@@ -64,7 +64,7 @@ void Reachability::tell(Step step, const std::string& detail) const {
 
 std::string unready_without(const Reachability& database) {
   const auto problem = database.problem();
-  return problem.empty() ? "" : fmt::format("PostgreSQL cannot be used now: {}", problem);
+  return problem.empty() ? "" : fmt::format("PostgreSQL cannot be used: {}", problem);
 }
 
 }  // namespace pawl::engine

@@ -20,13 +20,13 @@ constexpr std::chrono::seconds kMarksAtEnd{5};
 std::string lost_by_register(const Partition& partition, const ledger::Watched& row) {
   if (row.stored < partition.held().stored) {
     return fmt::format(
-        "the register went back to offset {}: commits were lost, as by a failover; their messages "
-        "are processed again",
-        row.stored.last());
+        "the next offset went back from {} to {}, so PostgreSQL has lost commits, for example in a "
+        "failover. pawl processes their messages again",
+        partition.held().stored.next(), row.stored.next());
   }
   if (partition.phase() == Phase::kStopped && row.state == ledger::PartitionState::kRunning) {
-    return "the register has lost the halt of the partition: commits were lost, as by a failover; "
-           "the message at which it halted is processed again";
+    return "the stored halt of the partition is gone, so PostgreSQL has lost commits, for example "
+           "in a failover. pawl processes the halted message again";
   }
   return {};
 }

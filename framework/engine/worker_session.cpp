@@ -260,9 +260,9 @@ bool WorkerSession::restore() {
                 "LOCAL or set_config(..., true)",
                 fmt::join(*restored, ", "))
           : std::string(
-                "settings of a session differ from those it began with: a handler changed them, or "
-                "the server's configuration was changed. pawl replaced the session and processes "
-                "the affected message again. In handlers, use SET LOCAL or set_config(..., true)");
+                "settings of a session have changed: a handler or the server's configuration "
+                "changed them. pawl replaced the session and processes the affected message again. "
+                "In handlers, use SET LOCAL or set_config(..., true)");
   context_.observers.emit(warning_event(Warning::kSessionRestored, text));
   if (!restored)
     renew();

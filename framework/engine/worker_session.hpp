@@ -18,7 +18,7 @@
 namespace pawl::engine {
 
 inline constexpr const char* kReadOnlyServer =
-    "the server lets nothing be written: it is a standby, or default_transaction_read_only is on";
+    "the server is read-only: it is a standby, or default_transaction_read_only is on";
 
 /// What a worker is waiting for right now, for the monitor.
 struct WorkerCall {

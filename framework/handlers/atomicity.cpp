@@ -20,8 +20,8 @@ constexpr const char* kExec = "dblink_exec";
 std::string refusal(const DescribedStatement& statement, const std::string& what,
                     const std::string& accepted) {
   return fmt::format(
-      "{}: {}. That server commits separately, so after a crash a message can take effect there "
-      "twice. Use one database per consumer, the outbox, or an http handler "
+      "{}: {}. That server commits separately, so a crash can apply a message there twice. Use one "
+      "database per consumer, the outbox, or an http handler "
       "(docs/guarantees.md#effects-on-another-server). To accept this, set in the handler: "
       "not_atomic = [\"{}\"]",
       statement.place(), what, accepted);
@@ -38,8 +38,8 @@ class Look {
       if (call != kExec) {
         found_.warnings.push_back(
             fmt::format("{}: calls {}, which may write on another server. That server commits "
-                        "separately, so after a crash a message can take effect there twice. Check "
-                        "that the statement only reads",
+                        "separately, so a crash can apply a message there twice. Check that the "
+                        "statement only reads",
                         statement.place(), call));
       } else if (!accepts(kExec)) {
         found_.problems.push_back(refusal(
@@ -88,8 +88,9 @@ Atomicity check_atomicity(postgres::Session& session, const Router& router,
   Atomicity found;
   if (postgres::some_table_is_locked(session)) {
     found.warnings.emplace_back(
-        "a table of the database is locked exclusively, so pawl checked only the table names in "
-        "the handlers' SQL for tables of other servers; check again when the lock is released");
+        "a table of the database is locked exclusively. pawl therefore checked only the table "
+        "names in the handlers' SQL for tables of other servers. Check again when the lock is "
+        "released");
   }
   for (std::size_t i = 0; i < handlers.size() && i < router.bindings().size(); ++i) {
     const auto& binding = *router.bindings()[i];

@@ -24,7 +24,7 @@ std::vector<Response> BatchCodeHandler::apply_batch(postgres::Frame& frame,
   auto responses = function_(frame, batch.messages);
   if (!responses.empty() && responses.size() != batch.messages.size()) {
     throw std::logic_error(fmt::format(
-        "{} returned {} responses for {} messages; return one for each, in their order, or none",
+        "{} returned {} responses for {} messages. Return one for each, in their order, or none",
         handler_text(label_), responses.size(), batch.messages.size()));
   }
   return responses;

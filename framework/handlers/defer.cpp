@@ -13,8 +13,8 @@ void defer(pqxx::dbtransaction& tx, std::string_view sql, const pqxx::params& pa
   auto* frame = dynamic_cast<postgres::Frame*>(&tx);
   if (frame == nullptr) {
     throw std::invalid_argument(
-        "pawl::defer takes the transaction that the handler was given, not a subtransaction: what "
-        "it queues runs at the end of the message");
+        "pawl::defer requires the transaction of the handler, not a subtransaction. Queued "
+        "statements run at the end of the message");
   }
   // PostgreSQL's own code for it once it is sent: the program's fault, whatever the message.
   if (handlers::is_copy(sql)) {

@@ -18,7 +18,7 @@ void LeasedHandler::record(pqxx::dbtransaction& /*transaction*/, const Message& 
 
 Response LeasedHandler::apply(postgres::Frame& /*frame*/, const Message& /*message*/,
                               message::JsonView& /*json*/) const {
-  throw std::logic_error("a leased handler is called under a lease, never in a transaction");
+  throw std::logic_error("a handler of external calls runs under a lease, never in a transaction");
 }
 
 }  // namespace pawl::handlers

@@ -15,7 +15,7 @@ void add_parameters(postgres::Parameters& to, const pqxx::params& from) {
   const auto given = from.make_c_params();
   if (given.values.size() > SqlText::kMaxParameters) {
     throw PermanentError(fmt::format(
-        "a statement has {} parameters, and PostgreSQL's limit is {}; give arrays (unnest) instead",
+        "a statement has {} parameters, but PostgreSQL's limit is {}. Use arrays (unnest) instead",
         given.values.size(), SqlText::kMaxParameters));
   }
   for (std::size_t i = 0; i < given.values.size(); ++i) {

@@ -18,10 +18,10 @@ struct ResponseRules {
 
 /// What the columns of a statement that gives one must be.
 inline constexpr const char* kResponseColumns =
-    "a response is one column: put several into one, as jsonb_build_object() does";
+    "a response is one column. Combine several, for example with jsonb_build_object()";
 inline constexpr const char* kBatchResponseColumns =
-    "the responses of a batch are two columns: the message's number, as WITH ORDINALITY counts "
-    "them, and its response";
+    "the responses of a batch are two columns: the number of the message (WITH ORDINALITY) and its "
+    "response";
 
 /// Why a statement cannot give a response; nullopt: it can. It is a query, or changes rows and has
 /// RETURNING.

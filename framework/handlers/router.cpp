@@ -51,8 +51,8 @@ std::unique_ptr<Handler> make_leased_handler(const HandlerOptions& options,
                                              const pawl::LeasedHandler& functions,
                                              const std::vector<AroundFunction>& arounds) {
   const auto refuse = [&](const std::string& why) {
-    throw ConfigErrors(
-        {fmt::format("{}: the leased handler \"{}\" {}", options.where, options.name, why)});
+    throw ConfigErrors({fmt::format("{}: the handler of external calls \"{}\" {}", options.where,
+                                    options.name, why)});
   };
   if (!functions.call)
     refuse("was registered without `call`. Register one");

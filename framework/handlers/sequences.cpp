@@ -25,8 +25,8 @@ SequenceFindings check_sequences(postgres::Session& session, const std::string& 
   found.unreadable = sequences.unreadable;
   for (const auto& [column, highest, repair] : sequences.late) {
     found.problems.push_back(fmt::format(
-        "the sequence of {} is behind its table, which has {}: INSERT fails with a duplicate key "
-        "(logical replication copies no sequences). Run: {}",
+        "the sequence of {} is behind its table, which contains {}. INSERT fails with a duplicate "
+        "key. Logical replication does not copy sequences. Run: {}",
         column, highest, repair));
   }
   return found;

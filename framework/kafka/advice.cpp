@@ -19,49 +19,49 @@ struct Advice {
 // For a client certificate that is missing or rejected. The alert that a broker sends depends on
 // the versions of TLS and of Java, so all of these alerts get the same advice.
 constexpr std::string_view kCertificate =
-    "; the broker requires a client certificate, or rejected the one that it received: set "
-    "\"ssl.certificate.location\" and \"ssl.key.location\" below [kafka.librdkafka], and check the "
+    ". The broker requires a client certificate, or rejected the one that it received. Set "
+    "\"ssl.certificate.location\" and \"ssl.key.location\" in [kafka.librdkafka], and check the "
     "broker's truststore";
 
 // The first whose words are found counts.
 constexpr std::array kAdvice{
     Advice{"kafka.oauth_token_command failed", ""},
     Advice{"Subscribed topic not available",
-           "; it does not exist in Kafka: create it, or correct the handlers' topics",
+           ". The topic does not exist. Create it, or correct the topics of the handlers",
            "Unknown topic or partition"},
     Advice{
         "FENCED_INSTANCE_ID",
-        "; another process has joined with the same kafka.group_instance_id: give each process one "
-        "of its own, or take it out of the configuration, and start this one again"},
-    Advice{"Group authorization failed",
-           "; grant this user READ on the group that kafka.group names"},
+        ". Another process has joined with the same kafka.group_instance_id. Give each process its "
+        "own, or remove the option, and restart this process"},
+    Advice{"Group authorization failed", ". Grant this user READ on the group in kafka.group"},
     Advice{"ConsumerGroupHeartbeat fatal error: Broker: API version not supported",
-           "; this broker does not share out partitions itself (group.coordinator.rebalance."
-           "protocols): write kafka.group_protocol = \"classic\""},
-    Advice{"invalid_token",
-           "; the broker does not take the token of kafka.oauth_token_command: look at who it is "
-           "for, and whether it has ended"},
+           ". This broker does not support the consumer protocol (group.coordinator.rebalance."
+           "protocols). Set kafka.group_protocol = \"classic\""},
+    Advice{
+        "invalid_token",
+        ". The broker rejects the token of kafka.oauth_token_command. Check its audience and its "
+        "expiry"},
     Advice{"UNSUPPORTED_SASL_MECHANISM",
-           "; look at \"sasl.mechanism\" below [kafka.librdkafka], and at the broker's listener"},
+           ". Check \"sasl.mechanism\" in [kafka.librdkafka], and the broker's listener"},
     Advice{"Unsupported SASL mechanism",
-           "; look at \"sasl.mechanism\" below [kafka.librdkafka], and at the broker's listener"},
+           ". Check \"sasl.mechanism\" in [kafka.librdkafka], and the broker's listener"},
     Advice{"mechanism OAUTHBEARER",
-           "; look at kafka.oauth_token_command and the token that it prints: who it is for, and "
-           "whether it has ended"},
+           ". Check kafka.oauth_token_command, and the audience and expiry of the token that it "
+           "prints"},
     Advice{"SASL authentication error",
-           "; look at \"sasl.username\" and \"sasl.password\" below [kafka.librdkafka]"},
+           ". Check \"sasl.username\" and \"sasl.password\" in [kafka.librdkafka]"},
     Advice{"Authentication failed",
-           "; look at \"sasl.username\" and \"sasl.password\" below [kafka.librdkafka]"},
+           ". Check \"sasl.username\" and \"sasl.password\" in [kafka.librdkafka]"},
     Advice{"alert certificate required", kCertificate},
     Advice{"alert bad certificate", kCertificate},
     Advice{"alert handshake failure", kCertificate},
     Advice{"alert certificate expired",
-           "; this program's certificate has ended: renew \"ssl.certificate.location\" of "
+           ". The certificate of this program has expired. Renew \"ssl.certificate.location\" in "
            "[kafka.librdkafka]"},
     Advice{"alert certificate unknown", kCertificate},
     Advice{"alert unknown ca",
-           "; the broker does not know the authority of \"ssl.certificate.location\" below "
-           "[kafka.librdkafka]: look at its truststore"},
+           ". The broker does not trust the authority of \"ssl.certificate.location\" in "
+           "[kafka.librdkafka]. Check its truststore"},
 };
 
 int explain(rd_kafka_t* /*client*/, const char* /*broker*/, std::int32_t /*id*/, int* x509_error,
@@ -90,19 +90,21 @@ std::string certificate_advice(int x509_error) {
   switch (x509_error) {
     case X509_V_ERR_HOSTNAME_MISMATCH:
     case X509_V_ERR_IP_ADDRESS_MISMATCH:
-      return "; the broker's certificate is for another host than kafka.bootstrap_servers, or its "
-             "own advertised.listeners, says";
+      return ". The broker's certificate does not contain the host in kafka.bootstrap_servers or "
+             "in "
+             "the broker's advertised.listeners";
     case X509_V_ERR_CERT_HAS_EXPIRED:
     case X509_V_ERR_CERT_NOT_YET_VALID:
-      return "; renew the broker's certificate, or set this machine's clock";
+      return ". Renew the broker's certificate, or correct this machine's clock";
     case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
     case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
     case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
     case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
     case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
     case X509_V_ERR_CERT_SIGNATURE_FAILURE:
-      return "; the authority that signed the broker's certificate must stand in "
-             "\"ssl.ca.location\" of [kafka.librdkafka]";
+      return ". \"ssl.ca.location\" in [kafka.librdkafka] must contain the authority that signed "
+             "the "
+             "broker's certificate";
     default:
       return {};
   }

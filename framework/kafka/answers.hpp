@@ -17,7 +17,7 @@ const T& answered(const std::map<TopicPartition, T>& answers, const TopicPartiti
   const auto found = answers.find(partition);
   if (found != answers.end())
     return found->second;
-  throw KafkaError(ErrorKind::kPassing, fmt::format("Kafka tells no offsets of {} [{}] now",
+  throw KafkaError(ErrorKind::kPassing, fmt::format("Kafka returned no offsets of {}[{}]",
                                                     partition.topic, partition.partition));
 }
 

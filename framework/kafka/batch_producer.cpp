@@ -98,7 +98,8 @@ BatchProducer::BatchProducer(const KafkaOptions& options, const Settings& settin
   char error[512];
   client_ = rd_kafka_new(RD_KAFKA_PRODUCER, conf.get(), error, sizeof error);
   if (client_ == nullptr)
-    throw KafkaError(rd_kafka_last_error(), fmt::format("cannot make a Kafka producer: {}", error));
+    throw KafkaError(rd_kafka_last_error(),
+                     fmt::format("cannot create a Kafka producer: {}", error));
   static_cast<void>(conf.release());  // rd_kafka_new took it
   events_.reset(rd_kafka_queue_get_main(client_));
   tokens_ = TokenRefresh::begin(options, client_, [this](const std::string& problem) {
@@ -121,7 +122,7 @@ void BatchProducer::init(milliseconds timeout) {
   bool pending = false;
   try {
     Deadline(timeout, stopping_)
-        .require("beginning as the only producer of the lane", [&](int time) {
+        .require("initializing the transactional producer of the shard", [&](int time) {
           auto* error = rd_kafka_init_transactions(client_, time);
           pending =
               pending || rd_kafka_error_code(error) == RD_KAFKA_RESP_ERR_CONCURRENT_TRANSACTIONS;
@@ -145,7 +146,7 @@ void BatchProducer::begin() {
   if (!transactions_)
     return;
   if (const ErrorHandle error{rd_kafka_begin_transaction(client_)})
-    fail("beginning a Kafka transaction", error.get());
+    fail("starting a Kafka transaction", error.get());
 }
 
 void BatchProducer::send(const std::string& topic, const Outgoing& message, std::int64_t tag,

@@ -36,7 +36,8 @@ std::size_t largest_message(const rd_kafka_conf_t* conf) {
   char text[32];
   std::size_t size = sizeof text;
   if (rd_kafka_conf_get(conf, "message.max.bytes", text, &size) != RD_KAFKA_CONF_OK)
-    throw KafkaError(RD_KAFKA_RESP_ERR__INVALID_ARG, "librdkafka knows no message.max.bytes");
+    throw KafkaError(RD_KAFKA_RESP_ERR__INVALID_ARG,
+                     "librdkafka has no property message.max.bytes");
   return std::stoull(text);
 }
 
@@ -101,7 +102,7 @@ void set_property(rd_kafka_conf_t* conf, const std::string& name, const std::str
   if (rd_kafka_conf_set(conf, name.c_str(), value.c_str(), error, sizeof error) !=
       RD_KAFKA_CONF_OK) {
     throw KafkaError(RD_KAFKA_RESP_ERR__INVALID_ARG,
-                     fmt::format("librdkafka refuses {}: {}", name, error));
+                     fmt::format("librdkafka rejects {}: {}", name, error));
   }
 }
 
@@ -116,7 +117,7 @@ std::string property_problem(const std::string& name, const std::string& value) 
       std::string text = error;
       if (!value.empty() && text.find(value) != std::string::npos)
         text = "it is not a value of this property";
-      return "librdkafka refuses the value: " + text;
+      return "librdkafka rejects the value: " + text;
     }
     default:
       return {};
@@ -136,7 +137,8 @@ Client::Client(const KafkaOptions& options, LogFunction log, std::size_t partiti
   char error[512];
   client_ = rd_kafka_new(RD_KAFKA_CONSUMER, conf.get(), error, sizeof error);
   if (client_ == nullptr) {
-    throw KafkaError(rd_kafka_last_error(), fmt::format("cannot make a Kafka consumer: {}", error));
+    throw KafkaError(rd_kafka_last_error(),
+                     fmt::format("cannot create a Kafka consumer: {}", error));
   }
   static_cast<void>(conf.release());  // rd_kafka_new took it
   rd_kafka_poll_set_consumer(client_);
@@ -157,7 +159,7 @@ void Client::on_log(const rd_kafka_t* client, int level, const char* facility, c
   const auto shown = explained(text);
   // Syslog's error and worse: a refused connection, a failed handshake or login.
   if (level <= 3)
-    self->note_trouble(fmt::format("librdkafka says: {}", shown));
+    self->note_trouble(fmt::format("librdkafka: {}", shown));
   // "FAIL" comes as an RD_KAFKA_EVENT_ERROR as well, with the same words.
   if (self->log_ && facility != std::string_view("FAIL"))
     self->log_(level, facility, shown);
@@ -174,7 +176,7 @@ void Client::note_trouble(const std::string& text) {
 
 std::string Client::cause() const {
   const std::scoped_lock lock(trouble_mutex_);
-  return trouble_.empty() ? "" : fmt::format("; {}", trouble_);
+  return trouble_.empty() ? "" : fmt::format(". {}", trouble_);
 }
 
 }  // namespace pawl::kafka

@@ -72,8 +72,8 @@ struct CommittedOffset {
 using LogFunction =
     std::function<void(int level, const std::string& facility, const std::string& text)>;
 
-/// What librdkafka says against a property of its CONFIGURATION.md, without its value (which may be
-/// a password); empty: nothing.
+/// Why librdkafka rejects a property of its CONFIGURATION.md, without its value (which may be a
+/// password); empty: it accepts the property.
 [[nodiscard]] std::string property_problem(const std::string& name, const std::string& value);
 
 /// What every client of ours begins with.
@@ -161,8 +161,8 @@ class Client {
       rd_kafka_IsolationLevel_t isolation, std::chrono::milliseconds timeout) const;
 
   void note_trouble(const std::string& text);
-  /// "; librdkafka says: ...", what it logged last about brokers that it cannot use, or why there
-  /// is no token.
+  /// ". librdkafka: ...", its last log line about brokers that it cannot use, or why there is no
+  /// token.
   [[nodiscard]] std::string cause() const;
   static void on_log(const rd_kafka_t* client, int level, const char* facility, const char* text);
 

@@ -63,9 +63,8 @@ std::shared_ptr<PartitionStream> Intake::add(const TopicPartition& partition,
   QueueHandle queue(
       rd_kafka_queue_get_partition(client_, partition.topic.c_str(), partition.partition));
   if (!queue) {
-    throw KafkaError(
-        RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION,
-        "no queue for " + partition.topic + "; the partition is not known to librdkafka");
+    throw KafkaError(RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION,
+                     "librdkafka has no queue for a partition of topic " + partition.topic);
   }
   auto stream = std::make_shared<PartitionStream>(*this, partition, std::move(on_readable));
   const std::scoped_lock lock(routing_mutex_);
@@ -92,7 +91,7 @@ void Intake::open(PartitionStream& stream, std::int64_t offset, const std::funct
   const std::scoped_lock lock(routing_mutex_);
   if (!is_current(stream)) {
     throw KafkaError(RD_KAFKA_RESP_ERR__STATE,
-                     stream.partition().topic + " is not assigned here any more");
+                     "a partition of topic " + stream.partition().topic + " is no longer assigned");
   }
   forget(stream);
   stream.open(offset);

@@ -13,7 +13,7 @@ LogReader::LogReader(const Client& client, TopicPartition partition, std::int64_
   rd_kafka_topic_partition_list_add(list.get(), partition_.topic.c_str(), partition_.partition)
       ->offset = from;
   if (const auto code = rd_kafka_assign(client_, list.get()); code != RD_KAFKA_RESP_ERR_NO_ERROR) {
-    throw KafkaError(code, fmt::format("assigning {} [{}]: {}", partition_.topic,
+    throw KafkaError(code, fmt::format("assigning {}[{}]: {}", partition_.topic,
                                        partition_.partition, rd_kafka_err2str(code)));
   }
 }
@@ -53,16 +53,16 @@ std::optional<Record> LogReader::read(bool keeps) {
       case Record::Kind::kError:
         break;
     }
-    // Brokers that are away are librdkafka's to find again.
+    // librdkafka reconnects to unreachable brokers.
     if (record.error() == RD_KAFKA_RESP_ERR__TRANSPORT ||
         record.error() == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN) {
       continue;
     }
-    throw KafkaError(record.error(), fmt::format("reading {} [{}] offset {}: {}", partition_.topic,
+    throw KafkaError(record.error(), fmt::format("reading {}[{}]@{}: {}", partition_.topic,
                                                  partition_.partition, next_, record.error_text()));
   }
   throw KafkaError(RD_KAFKA_RESP_ERR__TIMED_OUT,
-                   fmt::format("reading {} [{}] offset {}: nothing came within {} ms",
+                   fmt::format("reading {}[{}]@{}: no record arrived within {} ms",
                                partition_.topic, partition_.partition, next_, patience_.count()));
 }
 

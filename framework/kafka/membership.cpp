@@ -314,7 +314,7 @@ Membership::Proof Membership::prove(const std::vector<Progress>& progress,
   Proof proof;
   const QueueHandle answers(rd_kafka_queue_new(client_.raw()));
   for (const auto& [topic, its] : by_topic) {
-    proof.unproven[topic] = "Kafka does not answer";
+    proof.unproven[topic] = "Kafka does not respond";
     const auto list = with_metadata(its, metadata);
     check(rd_kafka_commit_queue(client_.raw(), list.get(), answers.get(), nullptr,
                                 const_cast<std::string*>(&topic)),

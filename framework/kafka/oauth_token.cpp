@@ -50,7 +50,7 @@ std::optional<std::int64_t> seconds_of(const Json& object, const char* name) {
       seconds = static_cast<double>(whole);
   }
   if (!(seconds > 0 && seconds < static_cast<double>(kLongest)))
-    throw std::invalid_argument(std::string("its \"") + name + "\" is no number of seconds");
+    throw std::invalid_argument(std::string("its \"") + name + "\" is not a number of seconds");
   return static_cast<std::int64_t>(seconds);
 }
 
@@ -85,7 +85,7 @@ std::vector<std::pair<std::string, std::string>> extensions_of(const Json& respo
     if (!found->is_object() || !named || !value.is_string() ||
         !std::ranges::all_of(value.get_ref<const std::string&>(), is_shown)) {
       throw std::invalid_argument(
-          "its \"extensions\" is no object of names of letters and their texts");
+          "its \"extensions\" is not an object of strings with alphabetic names");
     }
     extensions.emplace_back(name, value.get<std::string>());
   }
@@ -103,10 +103,10 @@ OauthToken read_oauth_token(std::string_view printed, std::int64_t asked_ms) {
   if (text.starts_with('{')) {
     const auto response = object_of(text);
     if (response.is_discarded())
-      throw std::invalid_argument("it printed a { that begins no JSON object");
+      throw std::invalid_argument("it printed a { that does not start a JSON object");
     const auto value = response.find("access_token");
     if (value == response.end() || !value->is_string())
-      throw std::invalid_argument("its JSON has no \"access_token\"");
+      throw std::invalid_argument("its JSON object has no \"access_token\"");
     token.value = value->get<std::string>();
     if (const auto seconds = seconds_of(response, "expires_in"))
       expires = asked_ms + *seconds * 1000;
@@ -127,11 +127,11 @@ OauthToken read_oauth_token(std::string_view printed, std::int64_t asked_ms) {
   }
   if (expires == std::numeric_limits<std::int64_t>::max()) {
     throw std::invalid_argument(
-        "nothing says when its token ends: print {\"access_token\": ..., \"expires_in\": SECONDS}, "
-        "or a JWT that has \"exp\"");
+        "its token has no expiry. Print {\"access_token\": ..., \"expires_in\": SECONDS}, or a JWT "
+        "with \"exp\"");
   }
   if (expires <= asked_ms)
-    throw std::invalid_argument("its token has ended already; compare the clocks");
+    throw std::invalid_argument("its token has already expired. Compare the clocks");
   token.expires_ms = expires;
   if (!is_token(token.principal))
     token.principal = "pawl";

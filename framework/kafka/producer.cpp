@@ -31,7 +31,8 @@ Producer::Producer(const KafkaOptions& options, std::size_t largest, LogFunction
   char error[512];
   client_ = rd_kafka_new(RD_KAFKA_PRODUCER, conf.get(), error, sizeof error);
   if (client_ == nullptr) {
-    throw KafkaError(rd_kafka_last_error(), fmt::format("cannot make a Kafka producer: {}", error));
+    throw KafkaError(rd_kafka_last_error(),
+                     fmt::format("cannot create a Kafka producer: {}", error));
   }
   static_cast<void>(conf.release());  // rd_kafka_new took it
   events_.reset(rd_kafka_queue_get_main(client_));

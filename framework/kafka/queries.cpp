@@ -29,7 +29,7 @@ EventHandle wait_for(rd_kafka_queue_t* queue, std::chrono::milliseconds timeout,
   // librdkafka answers by itself when the request times out; the margin is for its threads.
   EventHandle event(rd_kafka_queue_poll(queue, to_int(timeout) + 1000));
   if (!event)
-    throw KafkaError(RD_KAFKA_RESP_ERR__TIMED_OUT, fmt::format("{}: no answer", what));
+    throw KafkaError(RD_KAFKA_RESP_ERR__TIMED_OUT, fmt::format("{}: no response", what));
   if (const auto code = rd_kafka_event_error(event.get()); code != RD_KAFKA_RESP_ERR_NO_ERROR) {
     throw KafkaError(code, fmt::format("{}: {}", what, rd_kafka_event_error_string(event.get())));
   }
@@ -116,7 +116,7 @@ void Client::require_usable(std::chrono::milliseconds timeout) const {
     if (verdict == Refusals::Verdict::kFinal || Clock::now() >= until) {
       throw KafkaError(
           code,
-          "no Kafka broker can be used; check kafka.bootstrap_servers and the network" + cause());
+          "no Kafka broker is usable. Check kafka.bootstrap_servers and the network" + cause());
     }
   }
 }
@@ -127,8 +127,9 @@ std::string Client::cluster_id(std::chrono::milliseconds timeout) const {
   require_broker(timeout);
   char* id = rd_kafka_clusterid(client_, to_int(timeout));
   if (id == nullptr) {
-    throw KafkaError(RD_KAFKA_RESP_ERR__TIMED_OUT,
-                     "Kafka names no cluster id; pawl needs brokers of 0.10.1 or newer" + cause());
+    throw KafkaError(
+        RD_KAFKA_RESP_ERR__TIMED_OUT,
+        "Kafka returned no cluster ID. pawl requires brokers of version 0.10.1 or later" + cause());
   }
   std::string result(id);
   rd_kafka_mem_free(client_, id);
@@ -142,7 +143,7 @@ MetadataHandle Client::metadata(bool topics, std::chrono::milliseconds timeout) 
   if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
     bootstrap_.name_again(client_);
     throw KafkaError(
-        code, fmt::format("no Kafka broker answered ({}); check kafka.bootstrap_servers and the "
+        code, fmt::format("no Kafka broker responded ({}). Check kafka.bootstrap_servers and the "
                           "network{}",
                           rd_kafka_err2str(code), cause()));
   }
@@ -291,7 +292,7 @@ std::int64_t Client::high_watermark(const TopicPartition& partition,
     return ends.begin()->second;
   throw KafkaError(
       RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE,
-      fmt::format("Kafka tells no end of {} [{}] now", partition.topic, partition.partition));
+      fmt::format("Kafka returned no end offset of {}[{}]", partition.topic, partition.partition));
 }
 
 std::map<TopicPartition, std::int64_t> Client::high_watermarks(
@@ -326,7 +327,7 @@ std::map<TopicPartition, CommittedOffset> Client::committed(
     const auto& entry = list->elems[i];
     if (entry.err != RD_KAFKA_RESP_ERR_NO_ERROR) {
       throw KafkaError(entry.err,
-                       fmt::format("reading the committed offset of {} [{}]: {}", entry.topic,
+                       fmt::format("reading the committed offset of {}[{}]: {}", entry.topic,
                                    entry.partition, rd_kafka_err2str(entry.err)));
     }
     CommittedOffset committed{entry.offset >= 0 ? entry.offset : -1, {}};
@@ -342,7 +343,7 @@ std::optional<std::string> Client::broker_setting(const std::string& name,
                                                   std::chrono::milliseconds timeout) const {
   const auto answer = metadata(false, timeout);
   if (answer->broker_cnt == 0)
-    throw KafkaError(RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN, "Kafka names no broker now");
+    throw KafkaError(RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN, "Kafka returned no broker");
   const auto broker = std::to_string(answer->brokers[0].id);
   const ConfigResourceHandle resource(
       rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_BROKER, broker.c_str()));
@@ -383,7 +384,7 @@ std::optional<GroupAssignment> Client::group_assignment(std::chrono::millisecond
   const auto** answers = rd_kafka_DescribeConsumerGroups_result_groups(
       rd_kafka_event_DescribeConsumerGroups_result(event.get()), &count);
   if (count != 1)
-    throw KafkaError(RD_KAFKA_RESP_ERR__BAD_MSG, "describing the group: no answer");
+    throw KafkaError(RD_KAFKA_RESP_ERR__BAD_MSG, "describing the group: no response");
   const auto* group = answers[0];
   if (const auto* error = rd_kafka_ConsumerGroupDescription_error(group)) {
     const auto code = rd_kafka_error_code(error);

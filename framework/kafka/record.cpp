@@ -120,7 +120,7 @@ void Record::note_leader_epoch_before_end(rd_kafka_t* client, const TopicPartiti
 
 Message Record::view(std::string_view topic, std::string_view topic_id) const {
   if (kind() != Kind::kMessage)
-    throw std::logic_error("only a message can be looked at as one");
+    throw std::logic_error("only a message can be viewed as one");
   MessageFields fields;
   fields.topic = topic;
   fields.topic_id = topic_id;

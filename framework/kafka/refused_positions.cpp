@@ -40,12 +40,12 @@ class Questions {
   std::map<TopicPartition, std::string> answers() {
     // Only a seek compares leader epochs. What was fetched before it is dropped by librdkafka.
     while (!sought()) {
-      require_time("take the positions");
+      require_time("accept the position");
       std::this_thread::sleep_for(kSeekAgain);
     }
     std::map<TopicPartition, std::string> refused;
     while (!open_.empty()) {
-      require_time("answer");
+      require_time("respond");
       const MessageHandle message(rd_kafka_consumer_poll(client_, 100));
       if (!message || message->rkt == nullptr)
         continue;
@@ -71,8 +71,8 @@ class Questions {
     if (Clock::now() < deadline_)
       return;
     throw KafkaError(RD_KAFKA_RESP_ERR__TIMED_OUT,
-                     fmt::format("Kafka does not {} for {} [{}] in time", what,
-                                 open_.begin()->topic, open_.begin()->partition));
+                     fmt::format("Kafka did not {} for {}[{}] in time", what, open_.begin()->topic,
+                                 open_.begin()->partition));
   }
   /// A fetcher that is starting takes no seek yet.
   bool sought() {

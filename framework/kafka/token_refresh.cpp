@@ -81,8 +81,8 @@ void TokenRefresh::refresh() {
     }
   }
   const auto text = fmt::format(
-      "kafka.oauth_token_command failed: {} ({}); run it by hand, as the user of this "
-      "process, to see what it says",
+      "kafka.oauth_token_command failed: {} ({}). Run it as the user of this process to see its "
+      "output",
       problem, path_);
   report_(text);
   rd_kafka_oauthbearer_set_token_failure(client_, text.c_str());
@@ -100,7 +100,7 @@ void TokenRefresh::set_token(const std::string& printed, std::int64_t asked_ms) 
   if (rd_kafka_oauthbearer_set_token(client_, token.value.c_str(), token.expires_ms,
                                      token.principal.c_str(), extensions.data(), extensions.size(),
                                      text, sizeof text) != RD_KAFKA_RESP_ERR_NO_ERROR)
-    throw std::invalid_argument("librdkafka does not take its token: it may have ended");
+    throw std::invalid_argument("librdkafka rejects its token, which may have expired");
 }
 
 }  // namespace pawl::kafka

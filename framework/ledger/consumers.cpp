@@ -63,31 +63,31 @@ void require_schema(postgres::Session& session, const std::string& schema,
                     const std::string& migrate) {
   const char* encoding = PQparameterStatus(session.raw(), "server_encoding");
   if (encoding != nullptr && std::string_view(encoding) != "UTF8") {
-    throw FatalError(
-        fmt::format("the database's encoding is {}, pawl needs UTF8; create one with: createdb -E "
-                    "UTF8 -T template0",
-                    encoding));
+    throw FatalError(fmt::format(
+        "the encoding of the database is {}, but pawl requires UTF8. Create a database with: "
+        "createdb -E UTF8 -T template0",
+        encoding));
   }
   const auto [version, unreleased] = applied_schema(session, schema);
   if (unreleased) {
-    throw FatalError(fmt::format(
-        "the schema \"{}\" was made by a build of pawl from before 0.1.0, which this program "
-        "cannot use; use that build, or create the schema again, which loses offsets, idempotency "
-        "keys, and dead letters. This changes nothing and prints the command for that: {}",
-        schema, migrate));
+    throw FatalError(
+        fmt::format("the schema \"{}\" was created by a build of pawl before 0.1.0, which this "
+                    "program does not support. Use that build, or create the schema again, which "
+                    "deletes offsets, keys, and dead letters. To print the command for that "
+                    "without a change: {}",
+                    schema, migrate));
   }
   if (version < kOldestSchema) {
     throw FatalError(fmt::format(
-        "the database has schema version {} of pawl in schema \"{}\", this program needs {} to {}; "
-        "run this, with --database URL of the schema's owner in place of --config if the role of "
-        "postgres.url is another: {}",
+        "the database has schema version {} of pawl in schema \"{}\", but this program requires {} "
+        "to {}. Run this command, with --database URL instead of --config if the role in "
+        "postgres.url does not own the schema: {}",
         version, schema, kOldestSchema, kNewestSchema, migrate));
   }
   if (version > kNewestSchema) {
     throw FatalError(
-        fmt::format("the database has schema version {} of pawl in schema \"{}\", this program "
-                    "serves {} to {}; "
-                    "run a newer version of this program",
+        fmt::format("the database has schema version {} of pawl in schema \"{}\", but this program "
+                    "supports {} to {}. Run a newer version of this program",
                     version, schema, kOldestSchema, kNewestSchema));
   }
 }
@@ -110,15 +110,14 @@ Registration register_consumer(postgres::Session& session, const std::string& sc
   }
   if (PQntuples(found.get()) == 0) {
     throw FatalError(
-        "pawl.database_identity is empty: the schema is damaged; restore its row from a backup");
+        "pawl.database_identity is empty, so the schema is damaged. Restore its row from a backup");
   }
   const auto known = text(found.get(), 0, 1);
   if (known != kafka_cluster_id) {
     throw FatalError(fmt::format(
         "consumer {}/{} belongs to Kafka cluster {}, but kafka.bootstrap_servers leads to cluster "
-        "{}; "
-        "the stored offsets are not that cluster's. Correct bootstrap_servers, or give the other "
-        "cluster its own name: kafka.cluster = \"...\"",
+        "{}. The stored offsets do not belong to that cluster. Correct bootstrap_servers, or give "
+        "the other cluster its own name: kafka.cluster = \"...\"",
         cluster, group, known, kafka_cluster_id));
   }
   return {ConsumerId{static_cast<std::int32_t>(integer(found.get(), 0, 0))},

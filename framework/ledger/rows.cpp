@@ -19,7 +19,7 @@ std::int64_t integer(const PGresult* rows, int row, int column) {
   std::int64_t number = 0;
   const auto parsed = std::from_chars(begin, begin + std::strlen(begin), number);
   if (parsed.ec != std::errc{})
-    throw std::logic_error("a column of pawl's own is not an integer");
+    throw std::logic_error("a column of pawl's tables is not an integer");
   return number;
 }
 
@@ -85,7 +85,7 @@ PartitionState parse_state(const std::string& state) {
   if (state == "halted")
     return PartitionState::kHalted;
   throw std::logic_error("unknown partition state '" + state +
-                         "'; this program is older than the schema");
+                         "'. This program is older than the schema");
 }
 
 const char* to_string(PartitionState state) {
@@ -127,7 +127,7 @@ Outcome parse_outcome(const std::string& outcome) {
       return known;
   }
   throw std::logic_error("unknown outcome '" + outcome +
-                         "'; this program is older than the schema");
+                         "'. This program is older than the schema");
 }
 
 std::string in_schema(std::string_view text, std::string_view schema) {

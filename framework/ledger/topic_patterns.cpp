@@ -63,10 +63,9 @@ FirstTopics meet_patterns(postgres::Session& session, const std::string& schema,
                           const std::map<std::string, std::vector<std::string>>& meant,
                           const std::string& migrate) {
   if (schema_version(session, schema) < kSchemaOfPatterns) {
-    throw FatalError(
-        fmt::format("a handler's topics have a pattern, which schema version {} of pawl is needed "
-                    "for; run: {}",
-                    kSchemaOfPatterns, migrate));
+    throw FatalError(fmt::format(
+        "a handler has a pattern of topics, which requires version {} of pawl's schema. Run: {}",
+        kSchemaOfPatterns, migrate));
   }
   const postgres::Statement meet{"", in_schema(kMeet, schema)};
   const auto met = met_patterns(session, schema, consumer);

@@ -16,7 +16,7 @@ std::string base64(std::string_view bytes) {
 
 std::string from_base64(std::string_view text) {
   if (text.size() % 4 != 0)
-    throw std::invalid_argument("not base64: its length is no multiple of 4");
+    throw std::invalid_argument("not base64: the length is not a multiple of 4");
   std::string decoded(text.size() / 4 * 3, '\0');
   const int written = EVP_DecodeBlock(reinterpret_cast<unsigned char*>(decoded.data()),
                                       reinterpret_cast<const unsigned char*>(text.data()),

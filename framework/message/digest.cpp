@@ -12,7 +12,7 @@ namespace {
 
 [[noreturn]] void throw_unavailable() {
   throw FatalError(
-      "OpenSSL cannot compute SHA-256, which idempotency keys need; check its configuration "
+      "OpenSSL cannot compute SHA-256, which idempotency keys require. Check its configuration "
       "(openssl.cnf, loaded providers)");
 }
 

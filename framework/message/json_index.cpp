@@ -77,7 +77,7 @@ class Walk {
       fail(nullptr, "there is no value");
     // At the end, and only there, no location can be had.
     if (document_.current_location().error() == simdjson::SUCCESS) {
-      fail(location(), "something stands behind the value");
+      fail(location(), "there is text after the value");
     }
   }
 

@@ -33,7 +33,7 @@ HostNames::HostNames(std::string machine, std::vector<std::string> more)
 bool HostNames::knows(const std::string& name) const {
   const auto own = lower(machine_);
   return config::is_numeric_address(name) || name == "localhost" ||
-         // Not what begins with it: "HOST.example" is a name that anybody can have.
+         // No prefix match: anybody can register a name such as "HOST.example".
          (!own.empty() && (name == own || own.starts_with(name + "."))) ||
          std::ranges::any_of(more_, [&](const auto& more) { return name == lower(more); });
 }
@@ -43,9 +43,8 @@ std::optional<std::string> HostNames::refusal(const std::string& host) const {
   if (knows(lower(name)))
     return std::nullopt;
   return fmt::format(
-      "The name \"{}\" is not known to be this process's: another site in your browser may be "
-      "asking "
-      "here by it. Use an address in numbers, \"{}\" or localhost; or, if the name is yours, set "
+      "The host name \"{}\" is not a name of this process, so another site may have sent the "
+      "request. Use a numeric address, \"{}\", or localhost. If the name is correct, set "
       "monitoring.hosts = [\"{}\"].",
       name, machine_, name);
 }

@@ -316,13 +316,13 @@ class HttpServer::Impl {
     errno = 0;
     if (!server_->bind_to_port(address.host, address.port)) {
       const bool is_six = address.host.find(':') != std::string::npos;
-      throw FatalError(fmt::format(
-          "{} = \"{}\": this process cannot listen there ({}); choose another port or address, or "
-          "end what listens there",
-          option_,
-          is_six ? fmt::format("[{}]:{}", address.host, address.port)
-                 : fmt::format("{}:{}", address.host, address.port),
-          errno == 0 ? "not an address of this machine" : std::strerror(errno)));
+      throw FatalError(
+          fmt::format("{} = \"{}\": this process cannot listen there ({}). Choose another port or "
+                      "address, or stop the process that uses it",
+                      option_,
+                      is_six ? fmt::format("[{}]:{}", address.host, address.port)
+                             : fmt::format("{}:{}", address.host, address.port),
+                      errno == 0 ? "not an address of this machine" : std::strerror(errno)));
     }
     thread_ = std::thread([this] {
       server_->listen_after_bind();
@@ -342,15 +342,16 @@ class HttpServer::Impl {
 
   /// Whether nothing more is to be read of it.
   bool begin(const httplib::Request& request, httplib::Response& response) {
-    // A few bytes may be a gigabyte.
+    // A few encoded bytes may be a gigabyte.
     if (request.has_header("Content-Encoding")) {
-      put({415, "text/plain; charset=utf-8", "nothing that is encoded is read\n"}, response);
+      put({415, "text/plain; charset=utf-8", "Content-Encoding is not supported\n"}, response);
       response.set_header("Accept-Encoding", "identity");
       return true;
     }
-    // Of two this server might believe another one than a proxy before it (RFC 9112, section 3.2).
+    // With two headers, this server might use another one than a proxy (RFC 9112, section 3.2).
     if (request.get_header_value_count("Host") > 1) {
-      put({400, "text/plain; charset=utf-8", "one Host is asked for\n"}, response);
+      put({400, "text/plain; charset=utf-8", "the request has more than one Host header\n"},
+          response);
       return true;
     }
     if (!pages_.serve || !pages_.serve(request.path)) {
@@ -365,17 +366,17 @@ class HttpServer::Impl {
       return true;
     }
     if (request.method != "POST") {
-      put({405, "text/plain; charset=utf-8", "only GET, HEAD and POST are served\n"}, response);
+      put({405, "text/plain; charset=utf-8", "only GET, HEAD, and POST are supported\n"}, response);
       response.set_header("Allow", "GET, HEAD, POST");
       return true;
     }
-    // What says its length is bounded before any of it is read.
+    // With a length, the size is checked before the body is read.
     if (request.has_header("Transfer-Encoding") || !request.has_header("Content-Length")) {
-      put({411, "text/plain; charset=utf-8", "a form says its length\n"}, response);
+      put({411, "text/plain; charset=utf-8", "a form requires Content-Length\n"}, response);
       return true;
     }
     if (request.get_header_value_u64("Content-Length") > kLargestBody) {
-      put({413, "text/plain; charset=utf-8", "a form is smaller\n"}, response);
+      put({413, "text/plain; charset=utf-8", "the form is too large\n"}, response);
       return true;
     }
     return false;
@@ -400,7 +401,7 @@ class HttpServer::Impl {
   void serve_page(const httplib::Request& request, httplib::Response& response) {
     const Place place(pages_taken_);
     if (!place.got()) {
-      put({503, "text/plain; charset=utf-8", "busy with other pages, try again in a second\n"},
+      put({503, "text/plain; charset=utf-8", "too many concurrent pages. Retry in a second\n"},
           response);
       response.set_header("Retry-After", "1");
       return;

@@ -88,11 +88,12 @@ std::string why_not_written(const kafka::TopicAnswers& answers, const std::strin
     return why->second.what();
   const auto description = answers.described.find(topic);
   if (description != answers.described.end() && description->second.internal)
-    return fmt::format("topic {} is internal to Kafka, to which no program can publish", topic);
+    return fmt::format("topic {} is internal to Kafka, so no program can publish to it", topic);
   if (description != answers.described.end()) {
     return fmt::format(
-        "Kafka lets this client not write to topic {}; allow it: kafka-acls.sh --bootstrap-server "
-        "HOST:PORT --add --allow-principal User:NAME --operation Write --topic {}",
+        "Kafka does not allow this client to write to topic {}. Allow it: kafka-acls.sh "
+        "--bootstrap-server HOST:PORT --add --allow-principal User:NAME --operation Write --topic "
+        "{}",
         topic, topic);
   }
   return fmt::format("topic {} does not exist in Kafka", topic);
@@ -225,7 +226,7 @@ void OutboxLane::relay() {
   // An address may lead to another server now, on which another process has a lane of this epoch.
   const auto producer = site_.store.producer(*session_, lane_, site_.owner);
   if (!producer)
-    throw postgres::Error("PW001", "fenced: the lane is not ours in this database");
+    throw postgres::Error("PW001", "fenced: this process does not own the shard in this database");
   in_kafka_ = *producer;
   recover();
   begin_at_the_top();
@@ -294,7 +295,7 @@ void OutboxLane::recover() {
   if (kafka_->cluster_id(kafka::kAnswerTimeout) != site_.kafka_cluster_id)
     throw kafka::KafkaError(
         kafka::ErrorKind::kPassing,
-        "kafka.bootstrap_servers lead to another Kafka cluster than at the start");
+        "kafka.bootstrap_servers leads to another Kafka cluster than at the start");
   const auto committed = committed_batch();
   number_ = std::max(grant_.batch_number, committed.next);
   works_ = true;
@@ -419,7 +420,7 @@ OutboxLane::Rows OutboxLane::without_held(Rows rows) {
   }
   if (held.empty())
     return rows;
-  set_apart(held, "waiting", "an earlier message of its topic and key was refused");
+  set_apart(held, "waiting", "an earlier message with the same topic and key was rejected");
   std::erase_if(rows, [](const auto& row) { return row.held; });
   return rows;
 }
@@ -506,7 +507,7 @@ void OutboxLane::note_undelivered(const kafka::Undelivered& error) {
                         Clock::now()))
     return;
   tell_left_out();
-  throw GoesWithout(fmt::format("{} cannot be written to", unwritable_.text()));
+  throw GoesWithout(fmt::format("cannot write to {}", unwritable_.text()));
 }
 
 /// The refused ones, and those of the same topic and key behind each.
@@ -531,7 +532,7 @@ OutboxLane::Rows OutboxLane::set_refused_apart(Rows rows,
     gone.insert(row.id);
   }
   if (!waiting.empty())
-    set_apart(waiting, "waiting", "an earlier message of its topic and key was refused");
+    set_apart(waiting, "waiting", "an earlier message with the same topic and key was rejected");
   std::erase_if(rows, [&](const auto& row) { return gone.contains(row.id); });
   return rows;
 }

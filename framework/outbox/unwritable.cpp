@@ -97,13 +97,13 @@ void UnwritablePartitions::tried(const TopicPartition& partition, Clock::time_po
 void UnwritablePartitions::has_no_leader(const TopicPartition& partition, Clock::time_point now) {
   auto& entry = entries_[partition];
   entry.next = now + kLook;
-  entry.why = "it has no leader";
+  entry.why = "the partition has no leader";
 }
 
 std::string UnwritablePartitions::text() const {
   std::string text;
   for (const auto& [partition, entry] : entries_) {
-    text += fmt::format("{}{} [{}] ({})", text.empty() ? "" : ", ", partition.topic,
+    text += fmt::format("{}{}[{}] ({})", text.empty() ? "" : ", ", partition.topic,
                         partition.partition, entry.why);
   }
   return text;

@@ -16,38 +16,38 @@ struct Advice {
 // For a client certificate that is missing or rejected. The alert depends on the version of TLS and
 // on the server or pooler that sends it.
 constexpr std::string_view kCertificate =
-    "; the server requires a client certificate, or rejected the one that it received: set sslcert "
-    "and sslkey in postgres.url, and check the server's ssl_ca_file";
+    ". The server requires a client certificate, or rejected the one that it received. Set sslcert "
+    "and sslkey in postgres.url, and check ssl_ca_file of the server";
 
 // The first whose words are found counts.
 constexpr std::array kAdvice{
-    Advice{"no password supplied",
-           "; the server wants a password: set postgres.password_command, or write it into "
-           "postgres.url as ${file:PATH}"},
+    Advice{
+        "no password supplied",
+        ". The server requires a password. Set postgres.password_command, or add the password to "
+        "postgres.url as ${file:PATH}"},
     Advice{"does not match host name",
-           "; sslmode=verify-full of postgres.url wants the host that postgres.url names in the "
-           "server's certificate"},
+           ". Because of sslmode=verify-full, the server's certificate must contain the host in "
+           "postgres.url"},
     Advice{"alert certificate expired",
-           "; this program's certificate has ended: renew sslcert of postgres.url"},
+           ". The certificate of this program has expired. Renew sslcert in postgres.url"},
     Advice{"alert unknown ca",
-           "; the server does not know the authority of sslcert of postgres.url: look at its "
-           "ssl_ca_file"},
+           ". The server does not trust the authority that signed sslcert in postgres.url. Check "
+           "ssl_ca_file of the server"},
     Advice{"alert certificate required", kCertificate},
     Advice{"alert bad certificate", kCertificate},
     Advice{"alert handshake failure", kCertificate},
     Advice{"requires a valid client certificate", kCertificate},
-    Advice{
-        "ertificate authentication failed",
-        "; the name (CN) in sslcert of postgres.url must be the role's, or be mapped to it by the "
-        "server's pg_ident.conf"},
+    Advice{"ertificate authentication failed",
+           ". The name (CN) of sslcert in postgres.url must be the role, or be mapped to it in "
+           "pg_ident.conf of the server"},
     Advice{"no pg_hba.conf entry",
-           "; look at user, database and sslmode in postgres.url, and at the server's pg_hba.conf"},
+           ". Check user, database, and sslmode in postgres.url, and pg_hba.conf of the server"},
     Advice{"does not support SSL",
-           "; sslmode of postgres.url wants TLS: set ssl = on in the server's configuration"},
+           ". sslmode in postgres.url requires TLS. Set ssl = on in the server's configuration"},
     Advice{"permission denied for database",
-           "; the user of postgres.url needs a grant: GRANT CONNECT ON DATABASE ... TO ..."},
+           ". The user in postgres.url needs a privilege: GRANT CONNECT ON DATABASE ... TO ..."},
     Advice{"statement pooling mode",
-           "; pawl needs transactions: set the pooler's pool_mode to transaction, with "
+           ". pawl requires transactions. Set pool_mode of the pooler to transaction, with "
            "postgres.pooled = true, or to session"},
 };
 
@@ -60,7 +60,7 @@ bool has(std::string_view text, std::string_view words) {
 std::string read_again(const PasswordSource& from) {
   return from.files.empty()
              ? ""
-             : fmt::format(" (of {}, which pawl reads again at each connect, without a restart)",
+             : fmt::format(" (from {}, which pawl reads at each connect, without a restart)",
                            from.files);
 }
 
@@ -68,20 +68,19 @@ std::string connect_advice(std::string_view report, const PasswordSource& from,
                            const std::string& server) {
   if (has(report, "password authentication failed")) {
     if (from.command) {
-      return "; the server does not take what postgres.password_command printed for this user";
+      return ". The server rejects the password that postgres.password_command printed for this "
+             "user";
     }
-    return fmt::format(
-        "; look at user and password in postgres.url{}, and at the server's pg_hba.conf",
-        from.files.empty() ? ", or in libpq's environment" : read_again(from));
+    return fmt::format(". Check user and password in postgres.url{}, and pg_hba.conf of the server",
+                       from.files.empty() ? " or in libpq's environment" : read_again(from));
   }
   if (has(report, "FATAL: database \"") && has(report, "\" does not exist"))
-    return "; make the database (createdb), or correct its name in postgres.url";
+    return ". Create the database (createdb), or correct its name in postgres.url";
   if (has(report, "certificate verify failed")) {
     return fmt::format(
-        "; the authority that signed the server's certificate must stand in sslrootcert of "
-        "postgres.url, and the certificate must not have ended: openssl s_client -starttls "
-        "postgres "
-        "-connect {} -CAfile FILE </dev/null",
+        ". sslrootcert in postgres.url must contain the authority that signed the server's "
+        "certificate, and the certificate must not have expired. Show it: openssl s_client "
+        "-starttls postgres -connect {} -CAfile FILE </dev/null",
         server);
   }
   const auto found = std::find_if(kAdvice.begin(), kAdvice.end(), [report](const Advice& advice) {

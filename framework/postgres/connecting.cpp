@@ -130,7 +130,7 @@ class Attempt {
   }
 
   [[nodiscard]] std::string silence() const {
-    return fmt::format("{} did not answer within {:g} s", named(current(raw_.get())),
+    return fmt::format("{} did not respond within {:g} s", named(current(raw_.get())),
                        std::chrono::duration<double>(limit_).count());
   }
 
@@ -206,7 +206,7 @@ class Attempt {
   bool wait(short events, steady_clock::time_point until) {
     const auto waited = wait_for_socket(raw_.get(), events, until, request_.unwanted);
     if (waited == Waited::kUnwanted)
-      throw Error::connection_lost("the connection is not needed any more");
+      throw Error::connection_lost("the connection is no longer needed");
     return waited == Waited::kReady;
   }
 
@@ -224,18 +224,18 @@ std::optional<std::string> password_of(const std::vector<std::string>& command,
   auto [problem, password] =
       process::Program(command, kPasswordTimeout, kMostPassword).run({.unwanted = unwanted});
   if (unwanted != nullptr && unwanted->load())
-    throw Error::connection_lost("the connection is not needed any more");
+    throw Error::connection_lost("the connection is no longer needed");
   password.resize(std::min(password.find('\n'), password.size()));
   if (password.ends_with('\r'))
     password.pop_back();
   if (problem.empty() && password.empty())
     problem = "its first line of output is empty";
   if (problem.empty() && password.find('\0') != std::string::npos)
-    problem = "its first line of output holds a NUL character";
+    problem = "its first line of output contains a NUL character";
   if (!problem.empty()) {
     throw Error::connection_lost(
-        fmt::format("postgres.password_command failed: {} ({}); run it by hand, as the user of "
-                    "this process, to see what it says",
+        fmt::format("postgres.password_command failed: {} ({}). Run it as the user of this process "
+                    "to see its output",
                     problem, command.front()));
   }
   return password;

@@ -64,8 +64,8 @@ Description describe(Session& session, const std::string& sql,
     description.types = types_of_described(session, described.get());
     const auto counted = static_cast<std::size_t>(PQnparams(described.get()));
     if (parameters && counted != *parameters) {
-      description.problem = fmt::format("PostgreSQL counts {} parameters, the configuration has {}",
-                                        counted, *parameters);
+      description.problem = fmt::format(
+          "PostgreSQL counts {} parameters, but the configuration has {}", counted, *parameters);
     } else {
       understood = true;
       explain(session, counted);

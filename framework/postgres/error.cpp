@@ -36,7 +36,7 @@ Error Error::from(const PGresult* result, const std::string& own_schema) {
   if (text != message)
     detail = detail.empty() ? message : fmt::format("{}\n{}", message, detail);
   if (own_constraint && state == "23505")
-    text += "; the sequence of this table may be behind it: `check` names such sequences";
+    text += ". The sequence of this table may be behind its values. `check` lists such sequences";
   // In which poolers refuse what they do not support.
   if (state == "08P01")
     text += connect_advice(message, {}, "");
@@ -51,8 +51,8 @@ Error Error::from(const PGresult* result, const std::string& own_schema) {
 
 Error Error::row_missing() {
   return {std::string(kRowMissingState),
-          "the message is applied and its key is stored, but the row of its partition's offset is "
-          "gone: somebody removed it although it was owned"};
+          "the message is applied and its key is stored, but the row with the stored offset of its "
+          "partition was deleted"};
 }
 
 Error Error::connection_lost(const std::string& what) {

@@ -163,9 +163,9 @@ void Flight::wait_for_server(short events) {
     case Waited::kReady:
       return;
     case Waited::kUnwanted:
-      give_up("the connection is not needed any more");
+      give_up("the connection is no longer needed");
     case Waited::kLate:
-      give_up(fmt::format("PostgreSQL has not answered for {:.1f} s; the connection is given up",
+      give_up(fmt::format("PostgreSQL has not responded for {:.1f} s. pawl closes the connection",
                           std::chrono::duration<double>(limit).count()));
   }
 }
@@ -242,7 +242,7 @@ void Flight::read_answers(Answers& answers) {
       if (PQstatus(raw_) != CONNECTION_OK)
         throw *failure;
     } else if (status == PGRES_PIPELINE_ABORTED) {
-      fail(Error("25P02", "the flight was aborted before this statement"));
+      fail(Error("25P02", "an earlier statement in the same round trip failed"));
     } else if (expected.is_prepare && !expected.prepared_name.empty()) {
       session_.remember_prepared(expected.prepared_name);
     }

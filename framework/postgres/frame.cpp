@@ -220,8 +220,8 @@ Error Frame::blame(const Error& error, std::size_t failed_at) const {
 void Frame::do_commit() {
   if (last_ == nullptr) {
     throw pqxx::usage_error(
-        "a handler must not commit: pawl commits key, effects and offset together after it "
-        "returns");
+        "a handler must not commit. pawl commits key, changes, and offset together after the "
+        "handler returns");
   }
   bool moved = false;
   try {
@@ -257,7 +257,7 @@ void Frame::do_commit() {
     if (answers.failure && answers.failed_at <= commit_at)
       throw blame(*answers.failure, answers.failed_at - begun);
     if (!has_committed(results[commit_at].get())) {
-      throw Error("25P02", "the transaction was aborted before COMMIT; nothing was stored");
+      throw Error("25P02", "the transaction was aborted before COMMIT. Nothing was stored");
     }
     if (start_next) {
       started_next_ = true;

@@ -25,7 +25,7 @@ void Parameters::clear() {
 void Parameters::add(std::string_view bytes, int format) {
   // libpq counts in int, and the server refuses messages of 1 GB anyway.
   if (bytes.size() > static_cast<std::size_t>(std::numeric_limits<int>::max())) {
-    throw std::invalid_argument("a parameter exceeds 2 GB; PostgreSQL cannot store it");
+    throw std::invalid_argument("a parameter exceeds 2 GB, the limit of PostgreSQL");
   }
   add_entry(arena_.size(), static_cast<int>(bytes.size()), format);
   if (arena_.empty())
@@ -51,8 +51,8 @@ void Parameters::add_entry(std::size_t position, int length, int format) {
 void Parameters::add_text(std::string_view text) {
   if (text.find('\0') != std::string_view::npos) {
     throw std::invalid_argument(
-        "a text parameter contains a NUL byte, which PostgreSQL text cannot hold; "
-        "store it as bytea or clean it in the producer");
+        "a text parameter contains a NUL byte, which PostgreSQL text cannot contain. "
+        "Store it as bytea, or remove the byte in the producer");
   }
   add(text, 0);
 }

@@ -35,7 +35,7 @@ std::vector<Result> run(Session& session, std::vector<Request> requests,
     flight.add(commit_statement());
     auto results = flight.run();
     if (!has_committed(results.back().get())) {
-      throw Error("25P02", "the transaction was aborted before COMMIT; nothing was stored");
+      throw Error("25P02", "the transaction was aborted before COMMIT. Nothing was stored");
     }
     results.pop_back();
     results.erase(results.begin(), results.begin() + 2);

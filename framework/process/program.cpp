@@ -152,13 +152,13 @@ std::string command_problem(std::string_view option, const std::vector<std::stri
   if (::stat(path.c_str(), &found) != 0) {
     problem = reason(errno);
   } else if (!S_ISREG(found.st_mode)) {
-    problem = "it is no file";
+    problem = "it is not a file";
   } else if (::access(path.c_str(), X_OK) != 0) {
     problem = "it is not executable for this user";
   }
   if (problem.empty())
     return {};
-  return fmt::format("{} cannot be run: {}: {}; correct the path or chmod +x it", option, path,
+  return fmt::format("{} cannot be run: {}: {}. Correct the path, or run chmod +x", option, path,
                      problem);
 }
 
@@ -182,10 +182,10 @@ void Program::end_by(Clock::time_point deadline) {
 
 Program::Outcome Program::run(const Input& input) {
   if (hurry_ < 0)
-    return {"there was no descriptor to watch it by", {}};
+    return {"no file descriptor is available to supervise it", {}};
   const Descriptor file(memory_file(input.text));
   if (file.get() < 0)
-    return {fmt::format("no memory for its input: {}", reason(errno)), {}};
+    return {fmt::format("out of memory for its input: {}", reason(errno)), {}};
   Descriptor ours;
   Descriptor its;
   if (most_output_ > 0) {
@@ -214,19 +214,19 @@ Program::Outcome Program::run(const Input& input) {
   const int status = reap(child);
   if (unwatched != 0) {
     outcome.problem = fmt::format(
-        "it was killed, since this system does not let it be watched (pidfd_open: "
-        "{}); it takes Linux 5.3, and a seccomp profile that allows the call",
+        "it was killed, because this system does not allow pidfd_open ({}). pawl requires Linux "
+        "5.3 and a seccomp profile that allows this call",
         reason(unwatched));
   } else if (end == End::kWroteTooMuch) {
     outcome.problem = fmt::format("it wrote more than {} bytes, and was killed", most_output_);
   } else if (end == End::kUnwanted) {
-    outcome.problem = "it was killed, since nobody waits for it any more";
+    outcome.problem = "it was killed, because its result is no longer needed";
   } else if (end == End::kLate) {
-    outcome.problem = "it had not ended in time, and was killed";
+    outcome.problem = "it did not exit in time, and was killed";
   } else if (WIFSIGNALED(status)) {
-    outcome.problem = fmt::format("it was ended by signal {}", WTERMSIG(status));
+    outcome.problem = fmt::format("it was terminated by signal {}", WTERMSIG(status));
   } else if (WEXITSTATUS(status) != 0) {
-    outcome.problem = fmt::format("it ended with exit code {}", WEXITSTATUS(status));
+    outcome.problem = fmt::format("it exited with code {}", WEXITSTATUS(status));
   }
   if (!outcome.problem.empty())
     outcome.output.clear();

@@ -25,7 +25,7 @@ Transport::Transport(Transport&&) noexcept = default;
 
 void Transport::give_up() {
   throw Error(Error::Kind::kConnection,
-              fmt::format("{}: this pawl was built without Redis (PAWL_REDIS=OFF)", server_));
+              fmt::format("{}: this program was built without Redis (PAWL_REDIS=OFF)", server_));
 }
 
 std::vector<Reply> Transport::exchange(const std::vector<Command>& /*commands*/) {

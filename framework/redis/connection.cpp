@@ -26,8 +26,8 @@ void require_master(const Reply& role, const std::string& server) {
   const auto& what = ItemReader(role, server, "ROLE").text(0);
   if (what != "master") {
     throw Error(Error::Kind::kUnfit,
-                fmt::format("{} is a {}, not a master: name the master, or the Sentinels that know "
-                            "it (redis.sentinels)",
+                fmt::format("{} is a {}, not a master. Configure the master, or its Sentinels "
+                            "(redis.sentinels)",
                             server, what == "slave" ? "replica" : what));
   }
 }
@@ -38,8 +38,8 @@ void require_no_eviction(const Reply& info, const std::string& server) {
     throw Error::malformed(server, "INFO memory", "no maxmemory_policy");
   if (policy != "noeviction") {
     throw Error(Error::Kind::kUnfit,
-                fmt::format("{} has maxmemory-policy {}: when its memory is full it would forget "
-                            "attempts; set maxmemory-policy noeviction there",
+                fmt::format("{} has maxmemory-policy {}, so it would evict attempts if its memory "
+                            "is full. Set maxmemory-policy noeviction",
                             server, policy));
   }
 }

@@ -26,12 +26,13 @@ std::unique_ptr<Connection> Connector::connect(const std::function<bool()>& stop
       first_ = index;
       return connection;
     } catch (const Error& error) {
-      reasons += fmt::format("{}Sentinel {} led to: {}", reasons.empty() ? "" : "; ",
-                             sentinel.text(), error.what());
+      reasons += fmt::format("{}Sentinel {}: {}", reasons.empty() ? "" : "; ", sentinel.text(),
+                             error.what());
     }
   }
-  throw Error(Error::Kind::kConnection,
-              fmt::format("no Sentinel leads to a master {}: {}", settings_.master, reasons));
+  throw Error(
+      Error::Kind::kConnection,
+      fmt::format("no Sentinel returned a reachable master {}: {}", settings_.master, reasons));
 }
 
 Address Connector::ask(const Address& sentinel) const {
@@ -45,7 +46,7 @@ Address Connector::ask(const Address& sentinel) const {
       throw Error::refused(transport.server(), commands[i].front(), replies[i].text);
   }
   if (replies.back().type == Reply::Type::kNil) {
-    throw Error(Error::Kind::kUnfit, fmt::format("{} knows no master {}: check redis.master",
+    throw Error(Error::Kind::kUnfit, fmt::format("{} has no master {}. Check redis.master",
                                                  transport.server(), settings_.master));
   }
   const ItemReader items(replies.back(), transport.server(), "SENTINEL");

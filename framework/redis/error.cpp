@@ -10,19 +10,19 @@ namespace pawl::redis {
 namespace {
 
 constexpr std::array<std::pair<std::string_view, std::string_view>, 13> kHints{{
-    {"OOM", "give it more memory (maxmemory): it evicts nothing, so it takes nothing new"},
-    {"READONLY", "it is a replica: name the master, or the Sentinels that know it"},
-    {"LOADING", "it is reading its data after a start; wait for it"},
-    {"NOAUTH", "set redis.password, and redis.user for an ACL user"},
-    {"WRONGPASS", "check redis.user and redis.password"},
-    {"NOPERM", "give the user the privileges that docs/external-calls-redis.md lists"},
-    {"MISCONF", "it cannot write its data to disk: see its log"},
-    {"NOREPLICAS", "too few replicas follow it (min-replicas-to-write)"},
-    {"MASTERDOWN", "it is a replica that has lost its master: name the master"},
-    {"BUSY", "a script or function runs for too long there: see SCRIPT KILL"},
-    {"MOVED", "Redis Cluster is not supported: name a server of its own"},
-    {"ASK", "Redis Cluster is not supported: name a server of its own"},
-    {"CLUSTERDOWN", "Redis Cluster is not supported: name a server of its own"},
+    {"OOM", "Redis is out of memory and evicts nothing. Raise maxmemory"},
+    {"READONLY", "This server is a replica. Configure the master, or its Sentinels"},
+    {"LOADING", "Redis loads its data after a start. No action needed"},
+    {"NOAUTH", "Set redis.password, and redis.user for an ACL user"},
+    {"WRONGPASS", "Check redis.user and redis.password"},
+    {"NOPERM", "Give the user the privileges that docs/external-calls-redis.md lists"},
+    {"MISCONF", "Redis cannot write its data to disk. Check the log of Redis"},
+    {"NOREPLICAS", "Too few replicas are connected (min-replicas-to-write)"},
+    {"MASTERDOWN", "This server is a replica without its master. Configure the master"},
+    {"BUSY", "A script or function runs for too long. See SCRIPT KILL"},
+    {"MOVED", "Redis Cluster is not supported. Configure a standalone server"},
+    {"ASK", "Redis Cluster is not supported. Configure a standalone server"},
+    {"CLUSTERDOWN", "Redis Cluster is not supported. Configure a standalone server"},
 }};
 
 bool is_code(std::string_view word) {
@@ -47,17 +47,17 @@ Error Error::refused(std::string_view server, std::string_view command, std::str
   auto code = error_code(text);
   const auto* const hint =
       std::ranges::find(kHints, code, [](const auto& one) { return one.first; });
-  const auto message =
-      hint == kHints.end()
-          ? fmt::format("{} refused {}: {}", server, command, text)
-          : fmt::format("{} refused {}: {}; {}", server, command, text, hint->second);
+  auto message = fmt::format("{} rejected {}: {}", server, command,
+                             text.substr(0, text.find_last_not_of(" .") + 1));
+  if (hint != kHints.end())
+    message += fmt::format(". {}", hint->second);
   return {Kind::kRefused, message, std::move(code)};
 }
 
 Error Error::malformed(std::string_view server, std::string_view command, std::string_view what) {
   return {Kind::kMalformed,
-          fmt::format("{} answered {} with {}; is it a Redis of version 6.2 or later?", server,
-                      command, what)};
+          fmt::format("{} responded to {} with {}. Is the server a Redis of version 6.2 or later?",
+                      server, command, what)};
 }
 
 }  // namespace pawl::redis

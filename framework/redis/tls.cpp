@@ -49,7 +49,7 @@ TlsSession make_tls(const TlsSettings& settings, const std::string& host, std::s
   SSL_CTX_set_default_passwd_cb(context.get(), [](char*, int, int, void*) { return 0; });
   if (settings.ca_file.empty()) {
     require(SSL_CTX_set_default_verify_paths(context.get()) == 1,
-            "the system's authorities cannot be read");
+            "the certificate authorities of the system cannot be read");
   } else {
     require(SSL_CTX_load_verify_locations(context.get(), settings.ca_file.c_str(), nullptr) == 1,
             fmt::format("redis.ca_file {} cannot be read", settings.ca_file));
@@ -59,7 +59,7 @@ TlsSession make_tls(const TlsSettings& settings, const std::string& host, std::s
             fmt::format("redis.certificate {} cannot be read", settings.certificate));
     require(SSL_CTX_use_PrivateKey_file(context.get(), settings.private_key.c_str(),
                                         SSL_FILETYPE_PEM) == 1,
-            fmt::format("redis.private_key {} cannot be read, or is another certificate's",
+            fmt::format("redis.private_key {} cannot be read, or belongs to another certificate",
                         settings.private_key));
   }
   TlsSession session(SSL_new(context.get()));

@@ -119,7 +119,8 @@ Transport::Transport(const Address& address, const std::optional<TlsSettings>& t
   options.command_timeout = &limit;
   Context context(redisConnectWithOptions(&options));
   if (!context)
-    throw Error(Error::Kind::kConnection, fmt::format("{}: no memory to connect", server_));
+    throw Error(Error::Kind::kConnection,
+                fmt::format("{}: out of memory while connecting", server_));
   if (context->err != 0) {
     throw Error(Error::Kind::kConnection,
                 fmt::format("{}: cannot connect: {}", server_, context->errstr));
@@ -134,7 +135,7 @@ Transport::Transport(const Address& address, const std::optional<TlsSettings>& t
     if (redisInitiateSSL(context.get(), session.get()) != REDIS_OK) {
       const auto problem = certificate_problem(session.get());
       throw Error(Error::Kind::kConnection,
-                  fmt::format("{}: no TLS connection: {}", server_,
+                  fmt::format("{}: TLS connection failed: {}", server_,
                               problem.empty() ? context->errstr : problem));
     }
     (void)session.release();  // the context's from here on
@@ -171,7 +172,7 @@ void Transport::give_up() {
 
 std::vector<Reply> Transport::exchange(const std::vector<Command>& commands) {
   if (!link_)
-    throw Error(Error::Kind::kConnection, fmt::format("{}: not connected any more", server_));
+    throw Error(Error::Kind::kConnection, fmt::format("{}: the connection is closed", server_));
   auto* const context = link_->context.get();
   const WithoutSigpipe quiet;
   const auto deadline = steady_clock::now() + timeout_;
@@ -182,7 +183,7 @@ std::vector<Reply> Transport::exchange(const std::vector<Command>& commands) {
       give_up();
     close();
     throw Error(Error::Kind::kConnection,
-                fmt::format("{}: no answer within {} ms", server_, timeout_.count()));
+                fmt::format("{}: no response within {} ms", server_, timeout_.count()));
   };
   for (const auto& command : commands)
     require(append(context, command));

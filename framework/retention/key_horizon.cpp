@@ -25,13 +25,9 @@ std::optional<std::string> KeyHorizon::refusal(const TopicPartition& partition,
   if (from == recognised_from_.end() || next >= from->second)
     return std::nullopt;
   return fmt::format(
-      "{} [{}] cannot go back to {}: messages before offset {} are older than {}, and keys of "
-      "before "
-      "were removed (retention.keys, or a handler's retention). They would not be recognised, and "
-      "what they did would be "
-      "done "
-      "a second time. Give an offset from {} on; or --force, if their effects may be repeated or "
-      "were taken back",
+      "{}[{}] cannot go back to offset {}: messages before offset {} are older than {}, and "
+      "retention has removed older keys. pawl would apply these messages a second time. Choose an "
+      "offset of {} or later. If a repetition is acceptable, use --force",
       partition.topic, partition.partition, next, from->second, ledger::to_string(*pruned_to_),
       from->second);
 }

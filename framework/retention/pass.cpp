@@ -62,9 +62,9 @@ postgres::SessionSettings pruning_settings(const Options& options) {
 
 std::string unusable_time_text(const std::string& partition) {
   return fmt::format(
-      "{}: its last record's time lies beyond the year 9999, so retention goes by the time of its "
-      "processing; record times are milliseconds since 1970 (micro- or nanoseconds?): correct the "
-      "producer, or set message.timestamp.type=LogAppendTime for the topic",
+      "{}: the timestamp of its last record is after the year 9999, so retention uses the time of "
+      "processing. Timestamps must be milliseconds since 1970. Correct the producer, or set "
+      "message.timestamp.type=LogAppendTime for the topic",
       partition);
 }
 
@@ -103,8 +103,8 @@ RetentionPass::RetentionPass(const Options& options, ledger::ConsumerId consumer
 RetentionReport RetentionPass::run(postgres::Session& session, PassMode mode) {
   if (PQserverVersion(session.raw()) < kOldestServer) {
     throw FatalError(
-        "retention needs PostgreSQL 14 or newer, whose TID range scans remove keys in small "
-        "transactions; upgrade, or set retention.interval = \"0s\"");
+        "retention requires PostgreSQL 14 or later, because it removes keys by TID range scans. "
+        "Upgrade PostgreSQL, or set retention.interval = \"0s\"");
   }
   RetentionReport report;
   if (mode == PassMode::kDryRun) {
@@ -243,7 +243,7 @@ std::map<ledger::ScopeId, ledger::Instant> RetentionPass::cutoffs(postgres::Sess
       // None may go.
     } else if (const auto missing = unknown.find(scope.name); missing != unknown.end()) {
       one.cutoff.held_by =
-          fmt::format("topic {}, which this consumer has not met yet", missing->second);
+          fmt::format("topic {}, which this consumer has not processed yet", missing->second);
     } else {
       one.cutoff = ask(false);
     }

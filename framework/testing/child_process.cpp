@@ -120,8 +120,8 @@ ChildProcess::ChildProcess(const std::filesystem::path& program,
       posix_spawnp(&pid_, program.c_str(), &parameters.actions, &parameters.attributes,
                    pointers(argument_texts).data(), pointers(environment_texts).data());
   if (error != 0) {
-    throw_errno(error,
-                fmt::format("cannot start {}; check the path and its rights", program.string()));
+    throw_errno(error, fmt::format("cannot start {} (check the path and its permissions)",
+                                   program.string()));
   }
 }
 
@@ -140,7 +140,8 @@ std::optional<ExitStatus> ChildProcess::poll() {
     int raw = 0;
     const pid_t reaped = waitpid(pid_, &raw, WNOHANG);
     if (reaped == -1 && errno != EINTR) {
-      throw_errno(errno, fmt::format("waitpid of {}; who else reaps it?", name_));
+      throw_errno(errno,
+                  fmt::format("waitpid of {} (does another part of the program reap it?)", name_));
     }
     if (reaped == pid_) {
       status_ = WIFSIGNALED(raw) ? ExitStatus{std::nullopt, WTERMSIG(raw)}
@@ -165,7 +166,7 @@ bool ChildProcess::running() {
 ExitStatus ChildProcess::wait(std::chrono::milliseconds deadline) {
   std::optional<ExitStatus> status;
   wait_until([&] { return (status = poll()).has_value(); }, deadline,
-             fmt::format("the end of {} (pid {})", name_, pid_));
+             fmt::format("{} (pid {}) to exit", name_, pid_));
   return *status;
 }
 
@@ -185,7 +186,7 @@ void ChildProcess::wait_for_output(const std::string& text, std::chrono::millise
     }
     if (ended) {
       throw std::runtime_error{
-          fmt::format("{} ended ({}) without writing \"{}\"; its output ends with:\n{}", name_,
+          fmt::format("{} exited ({}) without writing \"{}\". The end of its output:\n{}", name_,
                       to_string(*poll()), text, tail())};
     }
     return false;
@@ -193,7 +194,7 @@ void ChildProcess::wait_for_output(const std::string& text, std::chrono::millise
   try {
     wait_until(written, deadline, fmt::format("\"{}\" in the output of {}", text, name_));
   } catch (const Timeout& timeout) {
-    throw Timeout{fmt::format("{}; the output ends with:\n{}", timeout.what(), tail())};
+    throw Timeout{fmt::format("{}. The end of the output:\n{}", timeout.what(), tail())};
   }
 }
 

@@ -26,7 +26,7 @@ pid_t pid_of(const std::filesystem::path& service) {
   pid_t pid = 0;
   std::ifstream file(service / "service.pid");
   if (!(file >> pid))
-    throw std::runtime_error{"the broker does not run"};
+    throw std::runtime_error{"the broker is not running"};
   return pid;
 }
 
@@ -222,7 +222,7 @@ void KafkaBroker::thaw() {
 
 void KafkaBroker::signal(int number) {
   if (::kill(pid_of(folder()), number) != 0)
-    throw std::runtime_error{"the broker does not run"};
+    throw std::runtime_error{"the broker is not running"};
 }
 
 void KafkaBroker::start() {
@@ -350,7 +350,7 @@ void KafkaBroker::add_partitions(const std::string& topic, int total) {
 }
 
 void KafkaBroker::delete_records(const std::string& topic, int partition, std::int64_t before) {
-  const std::string what = fmt::format("deleting records of {} [{}]", topic, partition);
+  const std::string what = fmt::format("deleting records of {}[{}]", topic, partition);
   const auto offsets = kafka::new_list();
   rd_kafka_topic_partition_list_add(offsets.get(), topic.c_str(), partition)->offset =
       before < 0 ? RD_KAFKA_OFFSET_END : before;
@@ -507,7 +507,7 @@ Watermarks KafkaBroker::watermarks(const std::string& topic, int partition) {
   Watermarks result;
   require(rd_kafka_query_watermark_offsets(client().get(), topic.c_str(), partition, &result.low,
                                            &result.high, 30'000),
-          fmt::format("asking for the watermarks of {} [{}]", topic, partition));
+          fmt::format("reading the watermarks of {}[{}]", topic, partition));
   return result;
 }
 
@@ -517,7 +517,7 @@ std::int64_t KafkaBroker::last_stable_offset(const std::string& topic, int parti
 
 std::map<int, CommittedOffset> KafkaBroker::committed_offsets(const std::string& group,
                                                               const std::string& topic) {
-  const std::string what = fmt::format("asking for the committed offsets of {}", group);
+  const std::string what = fmt::format("reading the committed offsets of {}", group);
   const auto wanted = kafka::new_list();
   rd_kafka_topic_partition_list_add_range(wanted.get(), topic.c_str(), 0,
                                           partition_count(topic) - 1);
@@ -599,7 +599,7 @@ void KafkaBroker::wait_for_committed(const std::string& group, const std::string
         const auto found = committed.find(partition);
         return found != committed.end() && found->second.offset >= offset;
       },
-      deadline, fmt::format("group {} to commit {} for {} [{}]", group, offset, topic, partition));
+      deadline, fmt::format("group {} to commit {} for {}[{}]", group, offset, topic, partition));
 }
 
 int KafkaBroker::stable_members(const std::string& group) {

@@ -10,9 +10,9 @@ namespace pawl::testing {
 
 void require(rd_kafka_resp_err_t error, const std::string& what, const char* detail) {
   if (error != RD_KAFKA_RESP_ERR_NO_ERROR) {
-    throw std::runtime_error{fmt::format("{}: {} ({}); is the broker running, and the name right?",
-                                         what, detail != nullptr ? detail : rd_kafka_err2str(error),
-                                         rd_kafka_err2name(error))};
+    throw std::runtime_error{fmt::format(
+        "{}: {} ({}). Is the broker running, and is the name correct?", what,
+        detail != nullptr ? detail : rd_kafka_err2str(error), rd_kafka_err2name(error))};
   }
 }
 
@@ -38,7 +38,7 @@ KafkaHandle make_client(rd_kafka_type_t type, const std::string& bootstrap,
   for (const auto& [name, value] : all) {
     if (rd_kafka_conf_set(conf.get(), name.c_str(), value.c_str(), reason.data(), reason.size()) !=
         RD_KAFKA_CONF_OK) {
-      throw std::runtime_error{fmt::format("{}; correct the property {}", reason.data(), name)};
+      throw std::runtime_error{fmt::format("{}. Correct the property {}", reason.data(), name)};
     }
   }
   rd_kafka_conf_set_events(conf.get(), RD_KAFKA_EVENT_DR);
@@ -81,7 +81,7 @@ EventHandle admin_request(
         send(options.get(), queue.get());
         event.reset(rd_kafka_queue_poll(queue.get(), kTimeoutMs + 5'000));
         if (!event) {
-          throw Timeout{what + ": no answer from the broker; is it running?"};
+          throw Timeout{what + ": no response from the broker. Is it running?"};
         }
         return !passes_by_itself(rd_kafka_event_error(event.get()));
       },
@@ -92,7 +92,7 @@ EventHandle admin_request(
 
 std::int64_t end_offset(rd_kafka_t* client, const std::string& topic, int partition,
                         rd_kafka_IsolationLevel_t isolation) {
-  const std::string what = fmt::format("asking for the end of {} [{}]", topic, partition);
+  const std::string what = fmt::format("reading the end offset of {}[{}]", topic, partition);
   const auto wanted = kafka::new_list();
   rd_kafka_topic_partition_list_add(wanted.get(), topic.c_str(), partition)->offset =
       RD_KAFKA_OFFSET_SPEC_LATEST;

@@ -135,7 +135,7 @@ void KafkaProducer::flush(std::chrono::milliseconds deadline) {
     }
     if (std::chrono::steady_clock::now() > end) {
       throw Timeout{
-          fmt::format("the broker did not acknowledge all messages within {} ms; is it running?",
+          fmt::format("the broker did not acknowledge all messages within {} ms. Is it running?",
                       deadline.count())};
     }
   }

@@ -28,8 +28,7 @@ StoredRecord to_record(const rd_kafka_message_t& message) {
   if (error == RD_KAFKA_RESP_ERR__NOENT)
     return record;
   // Unreadable is not empty.
-  require(error,
-          fmt::format("reading the headers of [{}] offset {}", message.partition, message.offset));
+  require(error, fmt::format("reading the headers of [{}]@{}", message.partition, message.offset));
   const char* name = nullptr;
   const void* value = nullptr;
   std::size_t size = 0;
@@ -57,7 +56,7 @@ void wait_for_open_transactions(rd_kafka_t* client, const std::string& topic, in
       [&] {
         return end_offset(client, topic, partition, RD_KAFKA_ISOLATION_LEVEL_READ_COMMITTED) >= end;
       },
-      timeout, fmt::format("the transactions that are open in {} [{}] to end", topic, partition));
+      timeout, fmt::format("the open transactions in {}[{}] to finish", topic, partition));
 }
 
 }  // namespace
@@ -95,7 +94,7 @@ std::vector<StoredRecord> read_topic(const std::string& bootstrap, const std::st
   while (!open.empty()) {
     const MessageHandle message{rd_kafka_consumer_poll(client.get(), timeout_ms)};
     if (!message)
-      throw Timeout{fmt::format("reading {}: nothing came within {} ms", topic, timeout_ms)};
+      throw Timeout{fmt::format("reading {}: no message arrived within {} ms", topic, timeout_ms)};
     if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF) {
       open.erase(message->partition);
       continue;

@@ -54,7 +54,7 @@ PostgresAddress address_of(const std::string& url) {
   if (address.host.empty() || address.host.front() == '/' || address.host.front() == '@' ||
       address.host.find(',') != std::string::npos) {
     throw std::invalid_argument{
-        "the proxy needs the URL of one server with a TCP host: add the host"};
+        "the proxy requires the URL of one server with a TCP host. Add the host"};
   }
   if (address.port.empty()) {
     address.port = "5432";

@@ -48,7 +48,7 @@ Descriptor bound_socket(std::uint16_t port) {
   if (!socket.open() || setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
       setsockopt(socket.get(), SOL_SOCKET, SO_REUSEPORT, &on, sizeof on) != 0 ||
       bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-    throw_errno("the proxy cannot take a port of 127.0.0.1");
+    throw_errno("the proxy cannot bind a port of 127.0.0.1");
   }
   return socket;
 }
@@ -57,7 +57,7 @@ std::uint16_t port_of(const Descriptor& socket) {
   sockaddr_in address{};
   socklen_t size = sizeof address;
   if (getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) {
-    throw_errno("the proxy cannot tell its port");
+    throw_errno("the proxy cannot read its port");
   }
   return ntohs(address.sin_port);
 }
@@ -112,8 +112,8 @@ void PostgresProxy::Trigger::wait(std::chrono::milliseconds deadline) const {
   std::unique_lock lock{state_->mutex};
   if (!state_->changed.wait_for(lock, deadline, [this] { return state_->fired; })) {
     throw Timeout{
-        fmt::format("waited {} ms for a trigger of the proxy; does the client connect through it, "
-                    "and does the statement come?",
+        fmt::format("waited {} ms for a trigger of the proxy. Does the client connect through the "
+                    "proxy, and does it send the statement?",
                     deadline.count())};
   }
 }

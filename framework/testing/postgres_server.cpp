@@ -133,7 +133,7 @@ void PostgresServer::save_copy() {
 void PostgresServer::restore_copy() {
   const auto copy = folder_.path() / "copy";
   if (!std::filesystem::exists(copy)) {
-    throw std::logic_error{"there is no copy to restore: call save_copy() first"};
+    throw std::logic_error{"no copy exists. Call save_copy() first"};
   }
   stop(StopMode::kImmediate);
   std::filesystem::remove_all(folder_.path() / "data");

@@ -21,7 +21,7 @@ std::string_view take_text(std::string_view& body) {
   const auto end = body.find('\0');
   if (end == std::string_view::npos) {
     throw std::runtime_error{
-        "the client's message has a text without an end: is it PostgreSQL's protocol?"};
+        "a message of the client contains an unterminated text. Is it the protocol of PostgreSQL?"};
   }
   const auto text = body.substr(0, end);
   body.remove_prefix(end + 1);
@@ -107,7 +107,7 @@ std::optional<WireMessage> WireStream::next() {
   }
   const std::uint32_t length = read_u32(rest.substr(head));
   if (length < 4 || length > kMostBytes) {
-    throw std::runtime_error{"a message has an impossible length: is it PostgreSQL's protocol?"};
+    throw std::runtime_error{"a message has an invalid length. Is it the protocol of PostgreSQL?"};
   }
   if (rest.size() < head + length) {
     return std::nullopt;
@@ -120,7 +120,7 @@ std::optional<WireMessage> WireStream::next() {
 std::uint32_t opening_code(const WireMessage& message) {
   if (message.body.size() < 4) {
     throw std::runtime_error{
-        "the connection's first message is too short: is it PostgreSQL's protocol?"};
+        "the first message of the connection is too short. Is it the protocol of PostgreSQL?"};
   }
   return read_u32(message.body);
 }

@@ -30,7 +30,7 @@ std::string run_script(const std::filesystem::path& script,
   ChildProcess child{script, arguments, options};
   const ExitStatus status = child.wait(std::chrono::minutes{2});
   if (!status.success()) {
-    throw std::runtime_error{fmt::format("{} {} ended with {}:\n{}", script.string(),
+    throw std::runtime_error{fmt::format("{} {} exited with {}:\n{}", script.string(),
                                          fmt::join(arguments, " "), to_string(status),
                                          read_trimmed(options.errors))};
   }

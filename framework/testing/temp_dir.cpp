@@ -25,7 +25,7 @@ TempDir::TempDir(const std::string& prefix) {
   fs::create_directories(parent);
   std::string name = (fs::absolute(parent) / ("pawl-" + prefix + "-XXXXXX")).string();
   if (mkdtemp(name.data()) == nullptr) {
-    throw fs::filesystem_error{"cannot create a folder for the test; set PAWL_TEST_DIR", parent,
+    throw fs::filesystem_error{"cannot create a folder for the test. Set PAWL_TEST_DIR", parent,
                                std::error_code{errno, std::generic_category()}};
   }
   path_ = name;

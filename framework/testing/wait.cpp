@@ -18,9 +18,8 @@ void wait_until(const std::function<bool()>& predicate, std::chrono::millisecond
       return;
     const auto answered_at = Clock::now();
     if (answered_at >= end) {
-      throw Timeout{fmt::format(
-          "waited {} ms for {}; look at what should have brought it about, or allow more time",
-          deadline.count(), description)};
+      throw Timeout{fmt::format("waited {} ms for {}. Check the cause, or increase the deadline",
+                                deadline.count(), description)};
     }
     // To ask may cost a connection to PostgreSQL or a request to a broker. Nine tenths of the
     // time are for what is waited for.

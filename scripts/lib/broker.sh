@@ -15,7 +15,7 @@ elif [[ -r $kafka_home/classes.jsa ]]; then
 fi
 
 kafka_java() { # JVM OPTIONS AND CLASS...
-    [[ $kafka_home ]] || fail "no Kafka found in $deps; run: scripts/setup"
+    [[ $kafka_home ]] || fail "no Kafka found in $deps. Run: scripts/setup"
     java "${kafka_jvm[@]}" -cp "$kafka_home/libs/*" -Dlog4j2.configurationFile="$kafka_log4j" "$@"
 }
 kafka_log4j=kafka-log4j2.properties
@@ -109,9 +109,9 @@ kafka_write_listeners() { # NAME=PROTOCOL...
 kafka_start() { # DIR PORT CONF...
     local dir=$1 asked=$2 port controller attempt before setting
     shift 2
-    (($(java_major) >= 17)) || fail "Kafka needs Java 17; run: scripts/setup"
-    [[ $kafka_home ]] || fail "no Kafka found in $deps; run: scripts/setup"
-    read_service "$dir" && fail "$kind runs already in $dir (pid $pid); stop it first"
+    (($(java_major) >= 17)) || fail "Kafka requires Java 17. Run: scripts/setup"
+    [[ $kafka_home ]] || fail "no Kafka found in $deps. Run: scripts/setup"
+    read_service "$dir" && fail "$kind already runs in $dir (pid $pid). Stop it first"
     cd -- "$dir"
     cp -- "$root/scripts/lib/kafka-log4j2.properties" "$kafka_log4j"
     kafka_release >release
@@ -125,7 +125,7 @@ kafka_start() { # DIR PORT CONF...
         if [[ ! -e data/meta.properties ]]; then
             kafka_java kafka.tools.StorageTool format \
                 --config server.properties "--cluster-id=$(cluster_id)" >>service.log 2>&1 ||
-                { tail -n 15 service.log >&2; fail "formatting Kafka's folder failed; its reason stands above"; }
+                { tail -n 15 service.log >&2; fail "formatting Kafka's folder failed. The reason is above"; }
         fi
         before=$(log_size "$dir")
         starting=$dir
@@ -141,9 +141,9 @@ kafka_start() { # DIR PORT CONF...
         end_service "$dir" KILL 10
         [[ ! $asked ]] && port_was_taken "$dir" "$before" && continue
         tail -c "+$((before + 1))" service.log | tail -n 25 >&2
-        fail "Kafka did not start in $dir; the end of its log stands above"
+        fail "Kafka did not start in $dir. The end of its log is above"
     done
-    fail "found no free port for Kafka in $attempt tries; give one with --port"
+    fail "found no free port for Kafka in $attempt tries. Set --port"
 }
 
 # 16 random bytes in URL-safe base64, as Kafka's own tool makes them.
@@ -169,7 +169,7 @@ kafka_create_topic() { # DIR NAME PARTITIONS CONF...
     kafka_java org.apache.kafka.tools.TopicCommand \
         --bootstrap-server "$bootstrap" --create --topic "$2" --partitions "$3" \
         --replication-factor 1 "${options[@]}" >>service.log 2>&1 ||
-        { tail -n 15 service.log >&2; fail "could not create the topic $2; the reason stands above"; }
+        { tail -n 15 service.log >&2; fail "could not create the topic $2. The reason is above"; }
     echo "$2"
 }
 
@@ -182,6 +182,6 @@ kafka_delete_records() { # DIR TOPIC PARTITION BEFORE_OFFSET
     printf '{"version": 1, "partitions": [{"topic": "%s", "partition": %d, "offset": %d}]}' "$2" "$3" "$4" >"$file"
     kafka_java org.apache.kafka.tools.DeleteRecordsCommand \
         --bootstrap-server "$bootstrap" --offset-json-file "$file" >>service.log 2>&1 ||
-        { rm -f -- "$file"; tail -n 15 service.log >&2; fail "could not delete records of $2; the reason stands above"; }
+        { rm -f -- "$file"; tail -n 15 service.log >&2; fail "could not delete records of $2. The reason is above"; }
     rm -f -- "$file"
 }

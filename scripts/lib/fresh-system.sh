@@ -4,12 +4,12 @@
 
 fresh_system_needs() {
     local program
-    ((EUID == 0)) || fail "needs root, for a system of its own; run it with sudo"
+    ((EUID == 0)) || fail "needs root to create a system. Run it with sudo"
     for program in debootstrap "$@"; do
         command -v "$program" >/dev/null || fail "needs $program: $(fresh_system_package "$program")"
     done
-    [[ $system_id == debian ]] || fail "is for Debian, this is $system_name"
-    [[ $(archive_mirror) ]] || fail "apt of this machine names no Debian mirror; look at the sources in /etc/apt, and run: apt-get update"
+    [[ $system_id == debian ]] || fail "runs only on Debian, but this is $system_name"
+    [[ $(archive_mirror) ]] || fail "apt of this machine names no Debian mirror. Check the sources in /etc/apt, and run: apt-get update"
 }
 fresh_system_package() { # PROGRAM
     case $1 in

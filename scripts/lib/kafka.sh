@@ -27,7 +27,7 @@ archive_kafka_classes() { # FOLDER
     mkdir -p -- "$broker"
     if ! PAWL_KAFKA=$1 PAWL_KAFKA_ARCHIVE=$1/classes.new "$root/scripts/services" kafka start "$broker" >/dev/null ||
         ! "$root/scripts/services" kafka stop "$broker" || ! mv -- "$1/classes.new" "$1/classes.jsa"; then
-        say "  no archive of Kafka's classes, so brokers start more slowly; the reason stands above"
+        say "  cannot archive the classes of Kafka, so brokers start more slowly. The reason is above"
         return
     fi
     echo "$made_for" >"$1/classes.for"
@@ -47,13 +47,13 @@ fetch_kafka() { # RELEASE FOLDER
             -DexcludeArtifactIds=slf4j-reload4j -DoutputDirectory="$2/libs" >"$log" 2>&1; then
             sum=$(kafka_libraries_sum "$2/libs")
             [[ $1 != "$release" || $sum == "$sums" ]] ||
-                fail "the libraries of Kafka $1 are not those that are expected (sum $sum); see scripts/lib/server-versions.sh"
+                fail "the libraries of Kafka $1 are not the expected ones (sum $sum). See scripts/lib/server-versions.sh"
             return
         fi
-        say "  Maven failed (try $attempt of 3)"
+        say "  Maven failed (attempt $attempt of 3)"
     done
     tail -n 20 "$log" >&2
-    fail "could not fetch Kafka $1; without network to a Maven repository use --without-kafka (then tests on a real broker and scripts/demo without --embedded-broker do not run)"
+    fail "could not fetch Kafka $1. Without access to a Maven repository use --without-kafka: then neither tests with a real broker nor scripts/demo without --embedded-broker run"
 }
 
 # SHA-256 of the list of libraries, with the SHA-256 of each.

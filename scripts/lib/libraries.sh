@@ -109,7 +109,7 @@ fetch_source() { # NAME PREFERRED LOWEST BELOW SHA256
     fi
     if [[ -z ${mirror:-} ]]; then
         mirror=$(archive_mirror)
-        [[ $mirror ]] || { say_sources; fail "apt has no archive of ${system_id^}'s in its sources; add one to /etc/apt/sources.list.d, or use PAWL_SOURCES as said above"; }
+        [[ $mirror ]] || { say_sources; fail "apt has no archive of ${system_id^} in its sources. Add one to /etc/apt/sources.list.d, or use PAWL_SOURCES as described above"; }
     fi
     while read -r suites; do
         apt="$scratch/apt-${suites// /-}"
@@ -117,19 +117,19 @@ fetch_source() { # NAME PREFERRED LOWEST BELOW SHA256
             say "  reading the source lists of ${system_id^} $suites"
             # shellcheck disable=SC2086  # a list of words
             private_apt_update "$apt" $suites ||
-                say "  not every list could be read; going on with what there is"
+                say "  some lists could not be read; continuing without them"
             : >"$apt/read"
         fi
         version=$(offered_version "$apt" "${@:1:4}") && [[ ${version%-*} == *"$preferred" ]] && break
     done < <(source_suites)
-    [[ $version ]] || { say_sources; fail "no release of ${system_id^}'s offers $name >= $3 and < $4 as a source package; use PAWL_SOURCES as said above"; }
+    [[ $version ]] || { say_sources; fail "no release of ${system_id^} has $name >= $3 and < $4 as a source package. Use PAWL_SOURCES as described above"; }
     say "  fetching the source of $name $version"
     mkdir -p "$scratch/download" "$deps/sources"
     (cd "$scratch/download" &&
         private_apt "$apt" apt-get source -qq --download-only --only-source "$name=$version") >&2 ||
-        fail "could not fetch the source of $name $version; apt's reason stands above"
+        fail "could not fetch the source of $name $version. The reason of apt is above"
     archive=$(find "$scratch/download" -name "${name}_*.orig.tar.*" ! -name '*.asc' -print -quit)
-    [[ $archive ]] || fail "the source package of $name $version holds no upstream archive"
+    [[ $archive ]] || fail "the source package of $name $version contains no upstream archive"
     check_source "$archive" "$@"
     mv -- "$archive" "$deps/sources/"
     echo "$deps/sources/${archive##*/}"
@@ -139,7 +139,7 @@ fetch_source() { # NAME PREFERRED LOWEST BELOW SHA256
 given_source() { # NAME PREFERRED SHA256
     local file sum
     [[ ${PAWL_SOURCES:-} ]] || return 0
-    [[ -d $PAWL_SOURCES ]] || fail "PAWL_SOURCES: there is no folder $PAWL_SOURCES"
+    [[ -d $PAWL_SOURCES ]] || fail "PAWL_SOURCES: the folder $PAWL_SOURCES does not exist"
     while IFS= read -r -d '' file; do
         sum=$(sha256sum <"$file")
         [[ ${sum%% *} == "$3" ]] || continue
@@ -153,7 +153,7 @@ given_source() { # NAME PREFERRED SHA256
 # Which archives a folder would have to hold.
 say_sources() {
     local line name preferred sum
-    say "Without sources from apt put these upstream archives, as Debian has them, into a folder and run"
+    say "Without sources from apt, copy these upstream archives, as Debian has them, to a folder, and run"
     say "  PAWL_SOURCES=FOLDER scripts/setup"
     for line in "${libraries[@]}"; do
         read -r name preferred _ _ sum <<<"$line"
@@ -166,12 +166,12 @@ say_sources() {
 check_source() { # ARCHIVE NAME PREFERRED LOWEST BELOW SHA256
     local sum
     if [[ $1 != *"/$2_$3.orig.tar."* ]]; then
-        say "  note: $2 $3, which pawl is tested with, is not offered any more; using ${1##*/}"
+        say "  note: $2 $3, with which pawl is tested, is no longer available; using ${1##*/}"
         return
     fi
     sum=$(sha256sum <"$1")
     [[ ${sum%% *} == "$6" ]] ||
-        fail "$1 is not the archive of $2 $3 that is expected (SHA-256 ${sum%% *}); remove it and run this again"
+        fail "$1 is not the expected archive of $2 $3 (SHA-256 ${sum%% *}). Remove it and run this again"
 }
 
 # The newest complete build of a library for this compiler, or nothing.
@@ -212,7 +212,7 @@ build_library() { # NAME PREFERRED LOWEST BELOW SHA256
     if [[ -r $(library_patch "$name") ]] &&
         ! patch --directory "$source" --strip=1 --quiet --forward <"$(library_patch "$name")"; then
         [[ $version != "$2"* ]] || fail "scripts/lib/$name.patch does not fit $name $version"
-        say "  note: scripts/lib/$name.patch does not fit $name $version; it is built as it is"
+        say "  note: scripts/lib/$name.patch does not fit $name $version, so it is built without the patch"
         rm -rf -- "$source"
         mkdir -p "$source"
         tar --extract --file "$archive" --directory "$source" --strip-components=1
@@ -226,7 +226,7 @@ build_library() { # NAME PREFERRED LOWEST BELOW SHA256
         cmake --build "$build" --parallel "$(nproc)" &&
         rm -rf -- "$deps/.new" && cmake --install "$build" --prefix "$deps/.new"; } >"$log" 2>&1; then
         tail -n 40 "$log" >&2
-        fail "building $name $version failed; the end of its log stands above"
+        fail "building $name $version failed. The end of its log is above"
     fi
     # The stamp is written last, so that an interrupted build is done again; and a complete folder
     # takes the place of an older one at once, since somebody may be compiling against that.
@@ -242,7 +242,7 @@ setup_libraries() {
         read -r name preferred lowest below sum <<<"$line"
         found=$(installed_library "$name" "$lowest" "$below")
         if [[ $found ]]; then
-            say "  ${found##*/}: there"
+            say "  ${found##*/}: installed"
             continue
         fi
         started=$SECONDS

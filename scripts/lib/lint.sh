@@ -20,7 +20,7 @@ check_format() {
     done < <(cpp_files)
     ((${#files[@]})) || fail "found no C++ files to check"
     "clang-format-$lint_major" --dry-run --Werror "${files[@]}" ||
-        fail "the format differs; run: clang-format-$lint_major -i on the files named above"
+        fail "the format differs. Run clang-format-$lint_major -i on the files above"
 }
 
 # Files that passed, by what they were: for all checkouts of a user, as ccache keeps what was compiled.
@@ -73,5 +73,5 @@ check_lint() { # BUILD
     export root root_pattern lint_major lint_passed
     printf '%s\0' "${files[@]}" |
         xargs -0 -P "$(nproc)" -n 1 bash -c 'lint_file "$@"' lint "$1" ||
-        fail "clang-tidy found what stands above; a suppression needs its reason beside it"
+        fail "clang-tidy found the problems above. A suppression needs its reason next to it"
 }

@@ -68,7 +68,7 @@ as_root() {
     elif command -v sudo >/dev/null; then
         sudo -- "$@"
     else
-        fail "needs root to install Debian packages and found no sudo; as root, run: $*"
+        fail "needs root to install Debian packages, and sudo is not installed. As root, run: $*"
     fi
 }
 
@@ -102,15 +102,15 @@ install_packages() {
         apt-cache show --no-all-versions "$package" >/dev/null 2>&1 || absent+=("$package")
     done
     if ((${#absent[@]})); then
-        say "  apt-get update (the lists do not know ${absent[*]})"
-        as_root apt-get update -qq >&2 || fail "apt-get update failed; check the sources in /etc/apt"
+        say "  apt-get update (the lists do not contain ${absent[*]})"
+        as_root apt-get update -qq >&2 || fail "apt-get update failed. Check the sources in /etc/apt"
     fi
     say "  apt-get install $*"
     # Lists may also name a version that the mirror no longer has: then update and try once more.
     as_root sh -c "$install_packages_script" install "$@" >"$scratch/apt.log" 2>&1 && return
-    say "  that failed; once more after apt-get update"
-    as_root apt-get update -qq >&2 || fail "apt-get update failed; check the sources in /etc/apt"
+    say "  failed; retrying after apt-get update"
+    as_root apt-get update -qq >&2 || fail "apt-get update failed. Check the sources in /etc/apt"
     as_root sh -c "$install_packages_script" install "$@" >"$scratch/apt.log" 2>&1 && return
     tail -n 30 "$scratch/apt.log" >&2
-    fail "could not install: $*; apt's reason stands above"
+    fail "could not install: $*. The reason of apt is above"
 }

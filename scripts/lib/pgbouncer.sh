@@ -3,12 +3,12 @@
 
 pgbouncer_program() {
     if [[ ${PAWL_PGBOUNCER:-} ]]; then
-        [[ -x $PAWL_PGBOUNCER ]] || fail "PAWL_PGBOUNCER: there is no program $PAWL_PGBOUNCER"
+        [[ -x $PAWL_PGBOUNCER ]] || fail "PAWL_PGBOUNCER: the program $PAWL_PGBOUNCER does not exist"
         echo "$PAWL_PGBOUNCER"
         return
     fi
     command -v pgbouncer || { [[ -x /usr/sbin/pgbouncer ]] && echo /usr/sbin/pgbouncer; } ||
-        fail "no pgbouncer found; run: scripts/setup --dev"
+        fail "no pgbouncer found. Run: scripts/setup --dev"
 }
 
 pgbouncer_write_conf() { # DIR PORT MODE POSTGRES_PORT CONF...
@@ -47,9 +47,9 @@ pgbouncer_start() { # DIR MODE POSTGRES_DIR PORT CONF...
     local dir=$1 mode=$2 server=$3 asked=$4 port attempt before program launcher=()
     shift 4
     [[ $mode == session || $mode == transaction || $mode == statement ]] ||
-        fail "pgbouncer start needs --mode session, transaction, or statement"
-    [[ -r $server/port ]] || fail "pgbouncer start needs --postgres DIR, the folder of a started PostgreSQL"
-    read_service "$dir" && fail "$kind runs already in $dir (pid $pid); stop it first"
+        fail "pgbouncer start requires --mode session, transaction, or statement"
+    [[ -r $server/port ]] || fail "pgbouncer start requires --postgres DIR, the folder of a running PostgreSQL"
+    read_service "$dir" && fail "$kind already runs in $dir (pid $pid). Stop it first"
     make_reachable "$dir"
     program=$(pgbouncer_program)
     [[ $service_user ]] && launcher=(setpriv --reuid "$service_user"
@@ -57,7 +57,7 @@ pgbouncer_start() { # DIR MODE POSTGRES_DIR PORT CONF...
     [[ ! $asked && -e $dir/port ]] && asked=$(<"$dir/port")
     # Roles that exist now may connect; PgBouncer asks for a list even where it trusts.
     psql -qAtX "$(postgres_url "$server")" -c "SELECT format('\"%s\" \"\"', rolname) FROM pg_roles" \
-        >"$dir/users.txt" || fail "could not read the roles of the PostgreSQL in $server; is it running?"
+        >"$dir/users.txt" || fail "could not read the roles of the PostgreSQL in $server. Is it running?"
     chmod 644 "$dir/users.txt"
     for attempt in 1 2 3 4 5 6 7 8 9 10; do
         port=${asked:-$(free_port)}
@@ -76,9 +76,9 @@ pgbouncer_start() { # DIR MODE POSTGRES_DIR PORT CONF...
         end_service "$dir" KILL 10
         [[ ! $asked ]] && port_was_taken "$dir" "$before" && continue
         tail -c "+$((before + 1))" "$dir/service.log" | tail -n 15 >&2
-        fail "PgBouncer did not start in $dir; the end of its log stands above"
+        fail "PgBouncer did not start in $dir. The end of its log is above"
     done
-    fail "found no free port for PgBouncer in $attempt tries; give one with --port"
+    fail "found no free port for PgBouncer in $attempt tries. Set --port"
 }
 
 pgbouncer_url() { # DIR

@@ -35,8 +35,8 @@ postgres_initialise() { # DIR VERSION
     local dir=$1 programs
     programs=$(postgres_programs "$2")
     if [[ ! $programs ]]; then
-        [[ $2 || ! ${PAWL_POSTGRES:-} ]] || fail "PAWL_POSTGRES: there is no $PAWL_POSTGRES/bin/initdb"
-        fail "no PostgreSQL ${2:-server} found; run: scripts/setup${2:+ --postgres $2}"
+        [[ $2 || ! ${PAWL_POSTGRES:-} ]] || fail "PAWL_POSTGRES: $PAWL_POSTGRES/bin/initdb does not exist"
+        fail "no PostgreSQL ${2:-server} found. Run: scripts/setup${2:+ --postgres $2}"
     fi
     # A checkout in root's home cannot be entered by the service's user: then run a copy.
     if ! as_service_user test -x "$programs/postgres"; then
@@ -48,7 +48,7 @@ postgres_initialise() { # DIR VERSION
     [[ -z $service_user ]] || chown "$service_user" -- "$dir/data"
     as_service_user "$programs/initdb" --pgdata="$dir/data" --username=postgres --auth=trust \
         --encoding=UTF8 --locale=C.UTF-8 --no-sync >>"$dir/service.log" 2>&1 ||
-        fail "initdb failed; see $dir/service.log"
+        fail "initdb failed. See $dir/service.log"
     echo "$programs" >"$dir/programs_folder"
     cat >>"$dir/data/postgresql.conf" <<'CONF'
 # fsync and full_page_writes stay on: the tests crash this server.
@@ -79,7 +79,7 @@ postgres_await() { # DIR
 postgres_start() { # DIR VERSION PORT CONF...
     local dir=$1 version=$2 asked=$3 port setting attempt programs before file
     shift 3
-    read_service "$dir" && fail "$kind runs already in $dir (pid $pid); stop it first"
+    read_service "$dir" && fail "$kind already runs in $dir (pid $pid). Stop it first"
     make_reachable "$dir"
     [[ -e $dir/programs_folder ]] || postgres_initialise "$dir" "$version"
     programs=$(<"$dir/programs_folder")
@@ -122,9 +122,9 @@ postgres_start() { # DIR VERSION PORT CONF...
             continue
         fi
         tail -c "+$((before + 1))" "$dir/service.log" | tail -n 15 >&2
-        fail "PostgreSQL did not start in $dir; the end of its log stands above"
+        fail "PostgreSQL did not start in $dir. The end of its log is above"
     done
-    fail "found no free port for PostgreSQL in $attempt tries; give one with --port"
+    fail "found no free port for PostgreSQL in $attempt tries. Set --port"
 }
 
 postgres_stop() { # DIR MODE
@@ -132,7 +132,7 @@ postgres_stop() { # DIR MODE
         smart) end_service "$1" TERM 60 ;;
         fast) end_service "$1" INT 60 ;;
         immediate) end_service "$1" QUIT 10 ;;
-        *) fail "does not know the mode '$2'; it is smart, fast or immediate" ;;
+        *) fail "unknown mode '$2'. Use smart, fast, or immediate" ;;
     esac
 }
 

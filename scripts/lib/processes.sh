@@ -59,7 +59,7 @@ end_service() { # DIR SIGNAL SECONDS
         if ! wait_gone "$1" "$3"; then
             say "services: $kind (pid $pid) did not stop within $3 s; killing it"
             kill -s KILL "$pid" 2>/dev/null || true
-            wait_gone "$1" 10 || fail "pid $pid in $1 does not die; see its state with: ps -o stat,wchan -p $pid"
+            wait_gone "$1" 10 || fail "cannot kill pid $pid in $1. Its state: ps -o stat,wchan -p $pid"
         fi
     fi
     rm -f -- "$1/service.pid"
@@ -121,7 +121,7 @@ make_reachable() { # DIR
         folder=$(first_closed "$1")
         case $folder in
             /tmp/* | /var/tmp/* | "${TMPDIR:-/tmp}"/*) chmod o+x -- "$folder" ;;
-            *) fail "user $service_user, which the service runs as, cannot enter $folder; use a folder under /tmp, or: chmod o+x '$folder'" ;;
+            *) fail "the user of the service, $service_user, cannot enter $folder. Use a folder in /tmp, or run: chmod o+x '$folder'" ;;
         esac
     done
 }

@@ -2,7 +2,7 @@
 # A private Redis or Sentinel. Sourced by scripts/services.
 
 redis_program() { # MODE
-    command -v "redis-$1" || fail "no redis-$1 found; run: scripts/setup --dev"
+    command -v "redis-$1" || fail "no redis-$1 found. Run: scripts/setup --dev"
 }
 
 # With a certificate among the settings it speaks TLS only.
@@ -38,8 +38,8 @@ redis_start() { # DIR MODE PORT CONF...
     local dir=$1 mode=$2 asked=$3 port attempt before program
     shift 3
     [[ $mode == server || $mode == sentinel ]] ||
-        fail "redis start needs --mode server or --mode sentinel"
-    read_service "$dir" && fail "$kind runs already in $dir (pid $pid); stop it first"
+        fail "redis start requires --mode server or --mode sentinel"
+    read_service "$dir" && fail "$kind already runs in $dir (pid $pid). Stop it first"
     program=$(redis_program "$mode")
     for attempt in 1 2 3 4 5 6 7 8 9 10; do
         port=${asked:-$(free_port)}
@@ -56,7 +56,7 @@ redis_start() { # DIR MODE PORT CONF...
         end_service "$dir" KILL 10
         [[ ! $asked ]] && port_was_taken "$dir" "$before" && continue
         tail -c "+$((before + 1))" "$dir/service.log" | tail -n 15 >&2
-        fail "Redis did not start in $dir; the end of its log stands above"
+        fail "Redis did not start in $dir. The end of its log is above"
     done
-    fail "found no free port for Redis in $attempt tries; give one with --port"
+    fail "found no free port for Redis in $attempt tries. Set --port"
 }

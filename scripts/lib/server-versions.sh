@@ -30,7 +30,7 @@ find_server_version() { # SERVER VERSION
         [[ $version != "$2" ]] || return 0
         known+=("$version")
     done
-    fail "there is no $1 '$2' here; known are ${known[*]}"
+    fail "unknown version '$2' of $1. Use one of: ${known[*]}"
 }
 
 # Where a version is, once it is set up: what PAWL_POSTGRES, PAWL_KAFKA and PAWL_PGBOUNCER take.
@@ -71,7 +71,7 @@ setup_server_version() { # SERVER VERSION
     place=$(server_place "$1" "$2")
     if [[ $1 == pgbouncer && ! $sums ]]; then
         [[ -x $place && $(server_release pgbouncer "$place") == "$release" ]] ||
-            say "  pgbouncer $release: not this system's; left out"
+            say "  pgbouncer $release: not the version of this system: skipped"
         return
     fi
     if [[ $1 == kafka && $release == "$kafka_version" ]]; then
@@ -79,7 +79,7 @@ setup_server_version() { # SERVER VERSION
         return
     fi
     if [[ -r $deps/versions/$1-$2.complete && $(<"$deps/versions/$1-$2.complete") == "$release $sums" ]]; then
-        say "  $1 $release: there"
+        say "  $1 $release: installed"
         return
     fi
     say "  $1 $release"
@@ -99,16 +99,16 @@ setup_postgresql_version() { # MAJOR
         arm64) expected=${sums#* } architecture=arm64v8 ;;
         *) expected=- ;;
     esac
-    [[ $expected != - ]] || fail "there is no package of PostgreSQL $release for $architecture; install PostgreSQL $1 and use PAWL_POSTGRES=FOLDER"
+    [[ $expected != - ]] || fail "no package of PostgreSQL $release exists for $architecture. Install PostgreSQL $1 and use PAWL_POSTGRES=FOLDER"
     mkdir -p -- "$scratch/postgresql-$1"
     mvn --batch-mode --quiet --file "$root/scripts/lib/kafka-pom.xml" "${copy_plugin%:*}:copy" \
         "-Dartifact=io.zonky.test.postgres:embedded-postgres-binaries-linux-$architecture:$release" \
         -DoutputDirectory="$scratch/postgresql-$1" >"$scratch/maven.log" 2>&1 ||
-        { tail -n 20 "$scratch/maven.log" >&2; fail "could not fetch PostgreSQL $release; Maven's reason stands above"; }
+        { tail -n 20 "$scratch/maven.log" >&2; fail "could not fetch PostgreSQL $release. The reason of Maven is above"; }
     package=$(find "$scratch/postgresql-$1" -name '*.jar' -print -quit)
     sum=$(sha256sum <"$package")
     [[ ${sum%% *} == "$expected" ]] ||
-        fail "the package of PostgreSQL $release is not the one that is expected (SHA-256 ${sum%% *}); see scripts/lib/server-versions.sh"
+        fail "the package of PostgreSQL $release is not the expected one (SHA-256 ${sum%% *}). See scripts/lib/server-versions.sh"
     rm -rf -- "$place"
     mkdir -p -- "$place"
     python3 -m zipfile -e "$package" "$scratch/postgresql-$1"
@@ -126,5 +126,5 @@ setup_pgbouncer_version() {
     tar --extract --file "$archive" --directory "$source" --strip-components=1
     (cd -- "$source" && ./configure --prefix="${place%/bin/*}" --without-cares --without-systemd &&
         make -j "$(nproc)" pgbouncer && install -D -m 755 pgbouncer "$place") >"$log" 2>&1 ||
-        { tail -n 40 "$log" >&2; fail "building PgBouncer $release failed; the end of its log stands above"; }
+        { tail -n 40 "$log" >&2; fail "building PgBouncer $release failed. The end of its log is above"; }
 }

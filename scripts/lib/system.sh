@@ -19,7 +19,7 @@ read_system() { # FILE: /etc/os-release
     # Debian's testing and unstable have no number.
     if [[ ! $first ]] || ! command -v apt-get >/dev/null ||
         { [[ $system_release ]] && dpkg --compare-versions "$system_release" lt "$first"; }; then
-        fail "is for Debian 12 and Ubuntu 24.04 and later, this is $system_name; see cmake/Dependencies.cmake for the libraries to install by hand"
+        fail "runs on Debian 12, Ubuntu 24.04, and later, but this is $system_name. cmake/Dependencies.cmake lists the libraries to install manually"
     fi
 }
 
@@ -33,7 +33,7 @@ archive_keyring() {
     for candidate in "/usr/share/keyrings/$system_id-archive-keyring".{gpg,pgp}; do
         [[ ! -r $candidate ]] || { echo "$candidate" && return; }
     done
-    fail "no $system_id-archive-keyring in /usr/share/keyrings; run: apt-get install $(archive_keyring_package)"
+    fail "no $system_id-archive-keyring in /usr/share/keyrings. Run: apt-get install $(archive_keyring_package)"
 }
 
 # The mirror that this machine's apt already uses; no host is written down anywhere here.

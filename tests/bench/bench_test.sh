@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The bench, on a few payments: its table is complete, what it writes can be read again, wrong calls are
-# refused, and it leaves nothing behind, also when it is interrupted.
+# The bench with a few payments: its table is complete, its results can be read again, usage errors are
+# rejected, and it leaves nothing behind, also if it is interrupted.
 #   bench_test.sh FOLDER_OF_PROGRAMS
 set -euo pipefail
 
@@ -51,31 +51,31 @@ for mode in naive code sql; do
             fail "the table lacks a complete row of $mode, $commit"
     done
 done
-for limit in 'a transaction a message' 'a transaction a message, which reads' 'batches of'; do
+for limit in 'one transaction per message' 'one transaction per message, with a read' 'batches of'; do
     grep -qE "^limit, $limit.* (synchronous|asynchronous) +[0-9.,]+ " "$TMPDIR/table" ||
         fail "the table lacks the limit with $limit"
 done
 grep -q '^# Measured' "$results/results.md" || fail "results.md was not written"
 ! command -v gnuplot >/dev/null || grep -q '</svg>' "$results/throughput.svg" || fail "the plot was not drawn"
-# Tables can be made again from the raw results, without servers.
+# Tables can be created again from the raw results, without servers.
 cp -- "$results/results.md" "$TMPDIR/before"
 "$root/scripts/bench" --report --output "$results" >"$TMPDIR/again"
-diff "$TMPDIR/before" "$results/results.md" || fail "--report makes other tables of the same results"
-diff "$TMPDIR/table" "$TMPDIR/again" || fail "--report prints other tables of the same results"
+diff "$TMPDIR/before" "$results/results.md" || fail "--report creates other tables from the same results"
+diff "$TMPDIR/table" "$TMPDIR/again" || fail "--report prints other tables from the same results"
 
 "$root/scripts/bench" outbox publish outbox-table --quick --modes sql --bin "$programs" \
     --output "$TMPDIR/outbox" >"$TMPDIR/table"
 cat "$TMPDIR/table"
 require_clean "the bench of the outbox"
-for row in 'pawl, [14] lanes?  +[0-9.,]+ +[0-9.]+' 'by hand, 1000? at once  +[0-9.,]+ +[0-9.]+' \
-    'pawl, 4 lanes, at 500/s .*[0-9] +[0-9.,]+$' 'sql +[0-9.,]+ +[0-9.,]+ +[0-9.]+' '50,000 +[0-9.]+ +[0-9.]+'; do
+for row in 'pawl, [14] shards?  +[0-9.,]+ +[0-9.]+' 'by hand, 1000? at once  +[0-9.,]+ +[0-9.]+' \
+    'pawl, 4 shards, at 500/s .*[0-9] +[0-9.,]+$' 'sql +[0-9.,]+ +[0-9.,]+ +[0-9.]+' '50,000 +[0-9.]+ +[0-9.]+'; do
     grep -qE "^$row" "$TMPDIR/table" || fail "the tables of the outbox lack '$row'"
 done
 
 "$root/scripts/bench" calls leases --quick --bin "$programs" --output "$TMPDIR/leases" >"$TMPDIR/table"
 cat "$TMPDIR/table"
 require_clean "the bench of leases"
-# Those with HTTP know how many calls were in hand, and what the API costs.
+# Rows with HTTP contain the number of concurrent calls and the cost of the API.
 for row in 'pawl, C\+\+' 'pawl, http' 'by hand, HTTP'; do
     heard='-'
     [[ $row == 'pawl, C\+\+' ]] || heard='[0-9.]+'
@@ -90,7 +90,7 @@ done
 
 "$root/scripts/bench" concurrency --quick --modes sql --bin "$programs" --output "$TMPDIR/side" >"$TMPDIR/table"
 cat "$TMPDIR/table"
-require_clean "the bench of messages side by side"
+require_clean "the bench of concurrent messages"
 grep -qE '^sql( +[0-9.,]+){3} +[0-9]+ %$' "$TMPDIR/table" || fail "the table lacks a complete row of sql"
 
 "$root/scripts/bench" monitoring --quick --modes sql --bin "$programs" --output "$TMPDIR/watched" >"$TMPDIR/table"

@@ -200,14 +200,14 @@ TEST_CASE(
   site.more = hook.section("timeout = \"500ms\"\n");
   site.pay(0, "bad", "a", "\"no number\"");
   const auto child = site.start(kHalts);
-  child->wait_for_output("alerts.command failed for \"halt\": it had not ended in time", kDeadline);
+  child->wait_for_output("alerts.command failed for \"halt\": it did not exit in time", kDeadline);
   wait_until([&] { return !lives(hook.file("sleeper")); }, kDeadline, "the sleeper to be gone");
   site.pay(1, "bad as well", "a", "\"no number\"");
   wait_until([&] { return hook.alerts().size() == 2; }, kDeadline, "the next alert");
   stop(*child);
 }
 
-TEST_CASE("where a system forbids to watch the alert command, that is what is told") {
+TEST_CASE("a system that forbids pidfd_open is named in the failure of the alert command") {
   const auto hook = Hook::recording();
   Site site;
   site.more = hook.section();
@@ -215,8 +215,8 @@ TEST_CASE("where a system forbids to watch the alert command, that is what is to
   std::unique_ptr<ChildProcess> child;
   without_pidfd_open([&] { child = site.start(kHalts); });
   child->wait_for_output(
-      "alerts.command failed for \"halt\": it was killed, since this system does not let it be "
-      "watched (pidfd_open: Operation not permitted)",
+      "alerts.command failed for \"halt\": it was killed, because this system does not allow "
+      "pidfd_open (Operation not permitted)",
       kDeadline);
   stop(*child);
 }
@@ -234,7 +234,7 @@ TEST_CASE("an alert command need not read what it is given, and its exit code is
     wait_until([&] { return hook.file("partitions").find(std::to_string(p)) != std::string::npos; },
                kDeadline, "the alert of partition " + std::to_string(p));
   }
-  child->wait_for_output("it ended with exit code 7", kDeadline);
+  child->wait_for_output("it exited with code 7", kDeadline);
   stop(*child);
 }
 
@@ -254,7 +254,7 @@ TEST_CASE("an alert command that cannot be run is found by check, and refused by
   const auto hook = Hook::recording();
   ::chmod(hook.path().c_str(), 0644);
   site.more = "\n[alerts]\ncommand = [\"" + hook.path().parent_path().string() + "\"]\n";
-  CHECK_THAT(site.run({"check"}).out, ContainsSubstring("it is no file"));
+  CHECK_THAT(site.run({"check"}).out, ContainsSubstring("it is not a file"));
   site.more = "\n[alerts]\ncommand = [\"page\"]\n";
   CHECK_THAT(site.run({"run"}).err, ContainsSubstring("not an absolute path"));
 }
@@ -370,7 +370,7 @@ TEST_CASE("a database that lets nothing be written is an alert, also when it ans
   };
   alter("SET default_transaction_read_only = on");
   CHECK_THAT(hook.wait_for("database-unreachable").at("msg").get<std::string>(),
-             ContainsSubstring("lets nothing be written"));
+             ContainsSubstring("the server is read-only"));
   alter("RESET default_transaction_read_only");
   CHECK(hook.wait_for("database-reachable").at("duration_s").is_number());
   site.pay_many(1, "later-", 5);

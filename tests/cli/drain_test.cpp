@@ -71,8 +71,8 @@ TEST_CASE("run --drain ends with 4 when a partition with a backlog is paused, an
   INFO(outcome.err);
   CHECK(outcome.code == 4);
   CHECK_THAT(last_line(outcome.err),
-             ContainsSubstring(site.topic + " [0] is paused before offset 3 of 6") &&
-                 !ContainsSubstring(site.topic + " [1]"));
+             ContainsSubstring(site.topic + "[0] is paused before offset 3 of 6") &&
+                 !ContainsSubstring(site.topic + "[1]"));
   CHECK(site.stored(0) == 2);
   CHECK(site.stored(1) == 5);
 }
@@ -166,7 +166,7 @@ TEST_CASE("run --drain names a partition that another process took and that halt
   const Joined joined({"--set", "failures.max_attempts=1"}, "event_id <> 'b1'");
   CHECK(joined.drains->wait(kDeadline) == ExitStatus{.code = 4, .signal = {}});
   CHECK_THAT(last_line(joined.drains->output()),
-             ContainsSubstring(joined.site.topic + " [1] is HALTED before offset 1 of 3"));
+             ContainsSubstring(joined.site.topic + "[1] is halted before offset 1 of 3"));
   CHECK(joined.site.stored(0) == 2);
   joined.stop_other();
 }

@@ -190,6 +190,6 @@ TEST_CASE("a letter without payload is not replayed from a topic made anew") {
   site.mend();
   const auto replay = site.run({"dlq", "replay", "--all"});
   CHECK(replay.code == 1);
-  CHECK_THAT(replay.err, ContainsSubstring("Kafka does not have the message any more"));
+  CHECK_THAT(replay.err, ContainsSubstring("Kafka no longer has the message"));
   CHECK(site.sql("SELECT count(*) FROM ledger") == "0");
 }

@@ -87,7 +87,7 @@ class KafkaSite : public SecureSite {
   void check_certificate_refused() {
     check_refused(
         "alert (certificate required|bad certificate|handshake failure|certificate unknown)",
-        "set \"ssl.certificate.location\" and \"ssl.key.location\"");
+        "Set \"ssl.certificate.location\" and \"ssl.key.location\"");
   }
 };
 
@@ -203,7 +203,7 @@ TEST_CASE("SCRAM over TLS, with the rights of the document and no others") {
   site.end(*child);
 
   site.kafka = site.by_password("wrong-secret");
-  site.check_refused("Authentication failed", "look at \"sasl.username\" and \"sasl.password\"");
+  site.check_refused("Authentication failed", "Check \"sasl.username\" and \"sasl.password\"");
 }
 
 TEST_CASE("a group that may not be joined is waited for, with the right that is missing") {
@@ -215,7 +215,7 @@ TEST_CASE("a group that may not be joined is waited for, with the right that is 
       {.principal = "User:payments", .resource = "topic", .name = site.topic, .operation = "Read"});
   const auto child = site.start_secured();
   child->wait_for_output("Group authorization failed", kDeadline);
-  child->wait_for_output("READ on the group that kafka.group names", kDeadline);
+  child->wait_for_output("READ on the group in kafka.group", kDeadline);
   site.end(*child);
 }
 
@@ -249,7 +249,7 @@ TEST_CASE("a broker that is not the one is not connected to") {
   }
   SECTION("a certificate that has ended") {
     site.kafka = site.by_certificate(own, "EXPIRED");
-    site.check_refused("certificate has expired", "renew the broker's certificate");
+    site.check_refused("certificate has expired", "Renew the broker's certificate");
   }
 }
 
@@ -283,7 +283,7 @@ TEST_CASE("OAuth tokens are renewed on open connections, without a rebalance") {
   site.wait_for_stored(0, 5);
 
   write_command(command, "echo eyJhbGciOiJub25lIn0; echo eyJhbGciOiJub25lIn0 >&2; exit 7");
-  child->wait_for_output("kafka.oauth_token_command failed: it ended with exit code 7",
+  child->wait_for_output("kafka.oauth_token_command failed: it exited with code 7",
                          times.deadline(1));
   write_command(command, endpoint.command());
   const auto failed = endpoint.granted();
@@ -336,8 +336,8 @@ TEST_CASE("a token command that fails, or a token that the broker refuses, is to
   site.kafka = replaced(site.block("kafka-oauthbearer.toml", "OAUTH"),
                         {{"/usr/local/bin/kafka-token", command.string()}});
   write_command(command, "echo hunter2; exit 7");
-  site.check_refused("kafka.oauth_token_command failed: it ended with exit code 7",
-                     "run it by hand");
+  site.check_refused("kafka.oauth_token_command failed: it exited with code 7",
+                     "Run it as the user of this process");
   write_command(command, R"(echo '{"access_token": "hunter2", "expires_in": 60}')");
   site.check_refused("librdkafka", "the token of kafka.oauth_token_command");
 

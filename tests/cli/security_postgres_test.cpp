@@ -123,7 +123,7 @@ TEST_CASE("a password over TLS that is verified") {
   site.check_consumes("payments");
   write_file(site.servers().file("postgres-password"), "second-secret");
   site.postgres = site.by_password();
-  site.check_refused("password authentication failed", "look at user and password in postgres.url");
+  site.check_refused("password authentication failed", "Check user and password in postgres.url");
 }
 
 TEST_CASE("a client certificate") {
@@ -133,11 +133,11 @@ TEST_CASE("a client certificate") {
   site.check_consumes("certified");
 
   site.postgres = site.by_certificate(servers.authority.sign("somebody", "DNS:somebody"));
-  site.check_refused("certificate authentication failed", "sslcert of postgres.url");
+  site.check_refused("certificate authentication failed", "The name (CN) of sslcert");
   site.postgres = site.by_certificate(servers.stranger.sign("certified", "DNS:certified"));
-  site.check_refused("unknown ca", "sslcert of postgres.url");
+  site.check_refused("unknown ca", "sslcert in postgres.url");
   site.postgres = site.by_certificate(servers.authority.sign("certified", "DNS:certified", -1));
-  site.check_refused("certificate expired", "sslcert of postgres.url");
+  site.check_refused("certificate expired", "Renew sslcert in postgres.url");
 }
 
 TEST_CASE("a server that is not the one is not connected to") {
@@ -145,17 +145,17 @@ TEST_CASE("a server that is not the one is not connected to") {
   SECTION("an authority that is not known") {
     site.postgres = replaced(site.by_password(), {{site.servers().file("postgres-ca.pem").string(),
                                                    site.servers().stranger.file()}});
-    site.check_refused("certificate verify failed", "sslrootcert of postgres.url");
+    site.check_refused("certificate verify failed", "sslrootcert in postgres.url");
   }
   SECTION("another host") {
     const OtherCertificate other(site.url, "elsewhere");
     site.postgres = site.by_password();
-    site.check_refused("does not match host name", "sslmode=verify-full of postgres.url");
+    site.check_refused("does not match host name", "Because of sslmode=verify-full");
   }
   SECTION("a certificate that has ended") {
     const OtherCertificate other(site.url, "ended");
     site.postgres = site.by_password();
-    site.check_refused("certificate verify failed", "the certificate must not have ended");
+    site.check_refused("certificate verify failed", "the certificate must not have expired");
   }
 }
 
@@ -289,11 +289,14 @@ TEST_CASE("a password command that fails is a connection that failed, and is tol
   PostgresSite site;
   const std::string option = "postgres.password_command";
   site.postgres = site.by_command("echo first-secret; echo first-secret >&2; exit 3");
-  site.check_refused(option + " failed: it ended with exit code 3", "run it by hand");
+  site.check_refused(option + " failed: it exited with code 3",
+                     "Run it as the user of this process");
   site.postgres = site.by_command("echo; echo first-secret");
-  site.check_refused(option + " failed: its first line of output is empty", "run it by hand");
+  site.check_refused(option + " failed: its first line of output is empty",
+                     "Run it as the user of this process");
   site.postgres = site.by_command("echo second-secret");
-  site.check_refused("password authentication failed", "what postgres.password_command printed");
+  site.check_refused("password authentication failed",
+                     "the password that postgres.password_command printed");
 
   // Nobody waits for one that hangs once the program is told to stop.
   const auto started = site.servers().file("started");

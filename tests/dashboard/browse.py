@@ -129,31 +129,31 @@ def read_only(browser):
     check("the halt's reason", "ledger_account" in text(browser))
     check("without Kafka a lag is unknown", "unknown" in text(browser))
     for waits in ("https://api.example has been unreachable since 2027-01-15T08:00:00Z: Connection refused. 12 messages wait",
-                  "orders [6] has waited for a lock", "session 42 (user bert) holds the lock"):
+                  "orders[6] has waited for a lock", "session 42 (user bert) holds the lock"):
         check(f"'{waits}' is not on the page", waits in text(browser))
     check("who may not act is offered no action", "Resume" not in text(browser))
     picture(browser, "partitions")
-    browser.get(BASE + "/letter?id=1&do=replay")
+    browser.get(BASE + "/dead-letter?id=1&do=replay")
     for hidden in ("account-1", "paid by card", "is not present", "event-1"):
         check(f"'{hidden}' is shown to everybody", hidden not in browser.page_source)
-    picture(browser, "letter-read-only")
-    # Whether a key is there tells of a customer.
-    browser.get(BASE + "/letters?record_key=account-1")
-    expect(browser, "Keys are searched only for people who may act")
+    picture(browser, "dead-letter-read-only")
+    # The existence of a key reveals a customer.
+    browser.get(BASE + "/dead-letters?record_key=account-1")
+    expect(browser, "Only signed-in users can search by key")
     browser.get(BASE + "/keys?key=event-1")
-    expect(browser, "Keys are looked up only after you sign in")
-    for page in ("/letters", "/keys", "/outbox", "/leases", "/history", "/partition?topic=orders&partition=0"):
+    expect(browser, "Keys are shown only after you sign in")
+    for page in ("/dead-letters", "/keys", "/outbox", "/calls", "/history", "/partition?topic=orders&partition=0"):
         browser.get(BASE + page)
         check(f"{page} has no heading", browser.find_element(By.TAG_NAME, "h1").text)
         check(f"{page} does not show how old it is", "Live · " in text(browser))
         is_complete(browser)
     browser.get(BASE + "/no-such-page")
-    expect(browser, "There is no such page.")
+    expect(browser, "This page does not exist.")
 
 
 def actions(browser):
     sign_in(browser, "another-token-here")
-    expect(browser, "That is not the token.")
+    expect(browser, "The token is wrong.")
     sign_in(browser)
     expect(browser, "acting as anna")
     picture(browser, "partitions-acting")
@@ -163,7 +163,7 @@ def actions(browser):
     expect(browser, "Resume orders[0]?")
     picture(browser, "confirm")
     give_reason(browser, "the account is there")
-    expect(browser, "orders[0] was halted and is running now")
+    expect(browser, "orders[0] was halted and is now running")
     check("resumed", sql("SELECT state FROM pawl.processed_kafka_offsets WHERE partition = 0") == "running")
     check("its history", sql("SELECT reason FROM pawl.offset_history WHERE action = 'resume'")
           == "by anna (dashboard): the account is there")
@@ -172,7 +172,7 @@ def actions(browser):
     click(browser, "Pause…")
     expect(browser, "Pause orders[0]?")
     give_reason(browser, "maintenance")
-    expect(browser, "orders[0] was running and is paused now")
+    expect(browser, "orders[0] was running and is now paused")
     check("paused", sql("SELECT state FROM pawl.processed_kafka_offsets WHERE partition = 0") == "paused")
     check("its history", sql("SELECT reason FROM pawl.offset_history WHERE action = 'pause'")
           == "by anna (dashboard): maintenance")
@@ -181,45 +181,45 @@ def actions(browser):
     browser.get(BASE + "/partition?topic=orders&partition=1&do=resume")
     sql("UPDATE pawl.processed_kafka_offsets SET state = 'running' WHERE partition = 1")
     give_reason(browser, "it is back")
-    expect(browser, "orders[1] is running meanwhile")
+    expect(browser, "orders[1] has changed: it is running")
     check("nothing was done", sql("SELECT count(*) FROM pawl.offset_history WHERE partition = 1") == "0")
     picture(browser, "conflict")
 
-    browser.get(BASE + "/letters?record_key=account-1")
+    browser.get(BASE + "/dead-letters?record_key=account-1")
     expect(browser, "account-1")
-    check("one letter", len(browser.find_elements(By.CSS_SELECTOR, "tbody tr")) == 1)
+    check("one dead letter", len(browser.find_elements(By.CSS_SELECTOR, "tbody tr")) == 1)
     click(browser, "1")
     expect(browser, "paid by card")
-    picture(browser, "letter")
+    picture(browser, "dead-letter")
     click(browser, "Replay…")
     give_reason(browser, "the table is there now")
     expect(browser, "Dead letter 1 is replayed")
     check("its effect", sql("SELECT amount FROM ledger") == "1")
     check("its history", sql("SELECT reason FROM pawl.offset_history WHERE action = 'dlq replay'")
-          == "letter 1: by anna (dashboard): the table is there now")
+          == "dead letter 1: by anna (dashboard): the table is there now")
 
-    browser.get(BASE + "/letter?id=2&do=discard")
+    browser.get(BASE + "/dead-letter?id=2&do=discard")
     sql("UPDATE pawl.dead_letters SET status = 'replayed', resolved_at = now(), resolved_by = 'bert'"
         " WHERE dead_letter_id = 2")
-    give_reason(browser, "nobody needs it")
-    expect(browser, "Dead letter 2 is replayed already")
-    browser.get(BASE + "/letter?id=3&do=discard")
-    give_reason(browser, "nobody needs it")
+    give_reason(browser, "not needed")
+    expect(browser, "Dead letter 2 is already replayed")
+    browser.get(BASE + "/dead-letter?id=3&do=discard")
+    give_reason(browser, "not needed")
     expect(browser, "Dead letter 3 is discarded")
     check("discarded", sql("SELECT status || ' ' || resolution FROM pawl.dead_letters WHERE dead_letter_id = 3")
-          == "discarded by anna (dashboard): nobody needs it")
+          == "discarded by anna (dashboard): not needed")
 
     browser.get(BASE + "/keys?key=event-1")
-    expect(browser, "Dead letters with it")
+    expect(browser, "Dead letters with this key")
     picture(browser, "keys")
-    browser.get(BASE + "/letters")
-    check("a page of letters is bounded", len(browser.find_elements(By.CSS_SELECTOR, "tbody tr")) == 100)
+    browser.get(BASE + "/dead-letters")
+    check("a page has at most 100 dead letters", len(browser.find_elements(By.CSS_SELECTOR, "tbody tr")) == 100)
     first = steady(lambda: browser.find_element(By.CSS_SELECTOR, "tbody td").text)
-    picture(browser, "letters")
+    picture(browser, "dead-letters")
     click(browser, "Next page")
     check("the next page is another one", browser.find_element(By.CSS_SELECTOR, "tbody td").text != first)
     browser.get(BASE + "/history")
-    expect(browser, "by anna (dashboard): nobody needs it")
+    expect(browser, "by anna (dashboard): not needed")
     picture(browser, "history")
 
     # The refresh brings what has changed without a click.
@@ -227,7 +227,7 @@ def actions(browser):
     sql("UPDATE pawl.processed_kafka_offsets SET state = 'paused' WHERE partition = 2")
     row(browser, "orders[2]", "paused")
 
-    # Also while somebody types, which is kept, and on the other pages.
+    # Also while a user types, which is kept, and on the other pages.
     field = browser.find_element(By.NAME, "topic")
     field.send_keys("ord")
     sql("UPDATE pawl.processed_kafka_offsets SET state = 'paused' WHERE partition = 3")
@@ -250,11 +250,11 @@ def actions(browser):
 
     # Another site's form, and one without its key.
     answers = browser.execute_script("""
-      const send = (body) => fetch("/letter", {method: "POST", redirect: "manual",
+      const send = (body) => fetch("/dead-letter", {method: "POST", redirect: "manual",
           headers: {"Content-Type": "application/x-www-form-urlencoded"}, body}).then((a) => a.status);
       return Promise.all([send("id=4&do=discard&reason=x"), send("id=4&do=discard&reason=x&form_key=" + "0".repeat(64))]);
     """)
-    check(f"a form without its key is refused: {answers}", answers == [403, 403])
+    check(f"a form without its key is rejected: {answers}", answers == [403, 403])
     check("not discarded", sql("SELECT status FROM pawl.dead_letters WHERE dead_letter_id = 4") == "dead")
     check("no script sees the session", "pawl_session" not in browser.execute_script("return document.cookie"))
 
@@ -269,8 +269,8 @@ def other_screens():
             sign_in(browser)
             expect(browser, "acting as anna")
             picture(browser, f"partitions-{name}")
-            for page, what in (("/letters", "letters"), ("/letter?id=5&do=discard", "letter"), ("/outbox", "outbox"),
-                               ("/keys", "keys"), ("/leases", "leases"), ("/sign-in", "sign-in")):
+            for page, what in (("/dead-letters", "dead-letters"), ("/dead-letter?id=5&do=discard", "dead-letter"),
+                               ("/outbox", "outbox"), ("/keys", "keys"), ("/calls", "calls"), ("/sign-in", "sign-in")):
                 browser.get(BASE + page)
                 picture(browser, f"{what}-{name}")
             check_console(browser)
@@ -279,7 +279,7 @@ def other_screens():
 
 
 def not_fresh():
-    """A page that cannot be kept fresh says so, and stops saying so."""
+    """A page that cannot be refreshed shows that it is not fresh, until it is refreshed again."""
     browser = begin()
     try:
         browser.get(BASE + "/")
@@ -293,11 +293,11 @@ def not_fresh():
         picture(browser, "not-fresh")
         WebDriverWait(browser, PATIENCE, ignored_exceptions=[StaleElementReferenceException]).until(
             lambda b: "Not fresh" not in text(b))
-        # What a later version may have written: a page with the cause, and a page that is not fresh.
+        # A later version may have stored such a value: a page with the cause, and a page that is not fresh.
         sql("UPDATE pawl.processed_kafka_offsets SET state = 'dreaming' WHERE partition = 0")
         expect(browser, "Not fresh: this page could not be refreshed")
         browser.get(BASE + "/")
-        expect(browser, "What stands in the database is not known here")
+        expect(browser, "This version cannot read a value in the database")
         sql("UPDATE pawl.processed_kafka_offsets SET state = 'running' WHERE partition = 0")
         browser.get(BASE + "/")
         expect(browser, "orders[0]")
@@ -327,8 +327,8 @@ def cookie_behind_tls():
 def times():
     """How long the server takes for a page, median of five: printed for docs/dashboard.md, never judged."""
     where = urllib.parse.urlsplit(BASE)
-    for page in ("/", "/letters", "/letters?status=all", "/letter?id=5", "/keys?key=event-1", "/outbox", "/leases",
-                 "/history", "/partition?topic=orders&partition=0"):
+    for page in ("/", "/dead-letters", "/dead-letters?status=all", "/dead-letter?id=5", "/keys?key=event-1",
+                 "/outbox", "/calls", "/history", "/partition?topic=orders&partition=0"):
         taken = []
         for _ in range(5):
             begun = time.monotonic()
@@ -354,10 +354,10 @@ def main():
     try:
         sign_in(without)
         expect(without, "acting as anna")
-        without.get(BASE + "/letter?id=6&do=discard")
+        without.get(BASE + "/dead-letter?id=6&do=discard")
         give_reason(without, "also without the script")
         expect(without, "Dead letter 6 is discarded")
-        expect(without, "It does not refresh itself.")
+        expect(without, "This page does not refresh automatically.")
     finally:
         without.quit()
     other_screens()

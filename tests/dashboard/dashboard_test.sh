@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The dashboard in Chromium, on a private PostgreSQL with a halted partition and dead letters in it.
-# Kafka is not there: what only it knows is unknown on the pages, and nothing else.
+# There is no Kafka, so only what is read from Kafka is unknown on the pages.
 #   dashboard_test.sh FOLDER_OF_PROGRAMS [FOLDER_FOR_SCREENSHOTS]
 set -euo pipefail
 
@@ -63,19 +63,19 @@ for _ in 1 2 3 4 5; do
     port=$((20000 + RANDOM % 20000))
     "$programs/pawl" dashboard --config "$work/shop.toml" --listen "127.0.0.1:$port" >"$work/out" 2>"$work/err" &
     served=$!
-    # It says where it is, or ends because somebody has the port.
-    wait_until 60 written_or_ended 'The dashboard of' "$work/out" "$served" || fail "it says nothing"
+    # It prints its address, or exits because another process has the port.
+    wait_until 60 written_or_ended 'The dashboard of' "$work/out" "$served" || fail "it prints nothing"
     ! grep -q 'The dashboard of' "$work/out" || break
     wait "$served" || true
     served=''
 done
-[[ -n $served ]] || { cat "$work/err" >&2; fail "it does not begin"; }
+[[ -n $served ]] || { cat "$work/err" >&2; fail "it does not start"; }
 
 # Debian's python3-selenium is for Debian's Python.
 /usr/bin/python3 "$root/tests/dashboard/browse.py" "http://127.0.0.1:$port" "$url" "$pictures" "$served" ||
-    { cat "$work/err" >&2; fail "the browser's part failed; the reason stands above"; }
+    { cat "$work/err" >&2; fail "the browser's part failed; the reason is printed above"; }
 
 kill -s TERM "$served"
 wait "$served" || fail "it did not end with 0 on SIGTERM"
 served=''
-[[ ! -s $work/err ]] || { cat "$work/err" >&2; fail "it complained"; }
+[[ ! -s $work/err ]] || { cat "$work/err" >&2; fail "it printed errors"; }

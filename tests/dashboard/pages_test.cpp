@@ -105,13 +105,13 @@ TEST_CASE("fields that PostgreSQL takes for no text") {
   CHECK_FALSE(are_text(parse_fields("handler=%ff")));
 }
 
-TEST_CASE("what waits for an operator, for its time, and behind those are three things") {
+TEST_CASE("dead letters, scheduled retries, and parked messages are counted separately") {
   PartitionsPage page;
   page.letters = {3, 2, 1200, false};
   const auto text = partitions_html(frame(false), page);
   CHECK_THAT(text, ContainsSubstring("Dead letters") && ContainsSubstring(">3<") &&
-                       ContainsSubstring("href=\"/letters?status=dead\"") &&
-                       ContainsSubstring("href=\"/letters?status=scheduled\"") &&
+                       ContainsSubstring("href=\"/dead-letters?status=dead\"") &&
+                       ContainsSubstring("href=\"/dead-letters?status=scheduled\"") &&
                        ContainsSubstring("Scheduled retries") && ContainsSubstring(">2<") &&
                        ContainsSubstring("Parked messages") && ContainsSubstring(">1\u202f200<"));
   page.letters = {0, 0, 0, false};
@@ -122,19 +122,19 @@ TEST_CASE("what waits for an operator, for its time, and behind those are three 
   CHECK_THAT(partitions_html(frame(false), page), ContainsSubstring(">at least 100\u202f000<"));
 }
 
-TEST_CASE("what messages wait for stands on the page, with its cause and who reports it") {
+TEST_CASE("conditions are shown with their cause and the processes that report them") {
   using Kind = pawl::Condition::Kind;
   PartitionsPage page;
-  CHECK_THAT(partitions_html(frame(false), page), !ContainsSubstring("What messages wait for"));
+  CHECK_THAT(partitions_html(frame(false), page), !ContainsSubstring("Conditions"));
   page.conditions = {condition(Kind::kRemoteServiceUnreachable),
                      condition(Kind::kPartitionBlocked)};
   PartitionPage one;
   one.line = line(PartitionState::kRunning);
-  CHECK_THAT(partition_html(frame(false), one), !ContainsSubstring("What messages wait for"));
+  CHECK_THAT(partition_html(frame(false), one), !ContainsSubstring("Conditions"));
   one.conditions = {condition(Kind::kPartitionBlocked)};
   const std::string since = "since 2026-01-01T00:00:00Z: CAUSE";
   const auto all = partitions_html(frame(false), page);
-  CHECK_THAT(all, ContainsSubstring("What messages wait for</h2>") &&
+  CHECK_THAT(all, ContainsSubstring("Conditions</h2>") &&
                       ContainsSubstring("unreachable</span> https://api&lt;") &&
                       ContainsSubstring("has been unreachable " + since) &&
                       ContainsSubstring("Reported by host:1:aa, host:2:bb&lt;"));
@@ -205,7 +205,7 @@ LeasesPage leases() {
 
 }  // namespace
 
-TEST_CASE("the outbox's lanes, what was set apart, calls and losses stand on their pages") {
+TEST_CASE("shards, failed messages, calls, and lost leases are shown on their pages") {
   OutboxPage outbox;
   outbox.status.lanes.resize(2);
   outbox.status.lanes[1].lane = 1;
@@ -213,11 +213,12 @@ TEST_CASE("the outbox's lanes, what was set apart, calls and losses stand on the
   outbox.status.lanes[1].owner = "host:1";
   outbox.status.lanes[1].owner_late = true;
   outbox.status.set_apart = 2;
-  outbox.status.relays = {{"host:1", true, "Kafka is away"}};
+  outbox.status.relays = {{"host:1", true, "Kafka is unreachable"}};
   outbox.set_apart = {apart()};
   const auto text = outbox_html(frame(true), outbox);
   CHECK_THAT(text, ContainsSubstring("1\u202f234") && ContainsSubstring("host:1") &&
-                       ContainsSubstring("late</span>") && ContainsSubstring("Kafka is away") &&
+                       ContainsSubstring("late</span>") &&
+                       ContainsSubstring("Kafka is unreachable") &&
                        ContainsSubstring("RECORD-KEY") && ContainsSubstring("The first 1 of 2."));
   const auto calls = leases_html(frame(true), leases());
   CHECK_THAT(calls, ContainsSubstring("<code>pawl calls resolve --config F --not-done -- KEY<") &&
@@ -227,7 +228,7 @@ TEST_CASE("the outbox's lanes, what was set apart, calls and losses stand on the
   CHECK_THAT(leases_html(frame(true), known), !ContainsSubstring("calls resolve"));
   CHECK_THAT(calls, ContainsSubstring("LEASE-KEY") && ContainsSubstring("LOST-KEY") &&
                         ContainsSubstring("unknown</span>") &&
-                        ContainsSubstring("href=\"/letter?id=12\""));
+                        ContainsSubstring("href=\"/dead-letter?id=12\""));
   CHECK_THAT(outbox_html(frame(false), outbox), !ContainsSubstring("RECORD-KEY"));
   CHECK_THAT(leases_html(frame(false), leases()),
              !ContainsSubstring("LEASE-KEY") && !ContainsSubstring("LOST-KEY"));
@@ -292,17 +293,18 @@ TEST_CASE("a dead letter that is retried automatically is shown as scheduled, wi
   one.letter = letters.letters[0];
   CHECK_THAT(letter_html(frame(false), one), ContainsSubstring("scheduled</span>"));
   one.letter.due_at = "turn";
-  CHECK_THAT(letter_html(frame(false), one), ContainsSubstring("Retried at</dt><dd>in its turn<"));
+  CHECK_THAT(letter_html(frame(false), one),
+             ContainsSubstring("Retry due</dt><dd>after earlier ones<"));
   one.letter.due_at = "";
   CHECK_THAT(letter_html(frame(false), one),
-             ContainsSubstring("dead</span>") && !ContainsSubstring("Retried at"));
+             ContainsSubstring("dead</span>") && !ContainsSubstring("Retry due"));
 }
 
-TEST_CASE("of the replays of a letter those that failed are counted as such") {
+TEST_CASE("the failed replays of a dead letter are counted") {
   LetterPage page;
   page.letter = letter();
   page.letter.replays = 2;
-  const std::string name = "Replays that failed</dt><dd>";
+  const std::string name = "Failed replays</dt><dd>";
   CHECK_THAT(letter_html(frame(false), page), ContainsSubstring(name + "2<"));
   page.letter.status = "replayed";
   CHECK_THAT(letter_html(frame(false), page), ContainsSubstring(name + "1<"));
@@ -371,9 +373,9 @@ TEST_CASE("keys are looked up only for who may act") {
   CHECK_THAT(keys_html(frame(false), keys),
              !ContainsSubstring("A-SCOPE") && !ContainsSubstring("id=77") &&
                  !ContainsSubstring("<form class=\"filter\"") && ContainsSubstring("sign in</a>"));
-  CHECK_THAT(keys_html(frame(true), keys), ContainsSubstring("A-SCOPE") &&
-                                               ContainsSubstring("id=77") &&
-                                               ContainsSubstring("HALTED-TOPIC[3]</a> offset 341"));
+  CHECK_THAT(keys_html(frame(true), keys),
+             ContainsSubstring("A-SCOPE") && ContainsSubstring("id=77") &&
+                 ContainsSubstring("[3]@341</a>") && ContainsSubstring("HALTED-TOPIC"));
   for (const std::string name : {"record_key", "idempotency_key"}) {
     CAPTURE(name);
     std::string problem;
@@ -381,7 +383,7 @@ TEST_CASE("keys are looked up only for who may act") {
     CHECK(filter.topic == "t");
     CHECK_FALSE(filter.record_key_hash);
     CHECK(filter.idempotency_key == "");
-    CHECK_THAT(problem, ContainsSubstring("left out"));
+    CHECK_THAT(problem, ContainsSubstring("omitted"));
     problem.clear();
     (void)letter_filter({{name, "k"}}, true, problem);
     CHECK(problem == "");
@@ -426,7 +428,8 @@ TEST_CASE("what is the matter with partitions is counted and named as pawl statu
   CHECK_THAT(partitions_html(frame(false), page), ContainsSubstring("probation</span>"));
   one.row.ahead = {2, 49, 1, 6, ""};
   page.lines = {one};
-  CHECK_THAT(partitions_html(frame(false), page), ContainsSubstring("retrying, 6 failed</span>"));
+  CHECK_THAT(partitions_html(frame(false), page),
+             ContainsSubstring("retrying, 6 failed attempts</span>"));
 }
 
 TEST_CASE("a lag is of one look, also when its row has passed the end of the log since") {
@@ -440,9 +443,10 @@ TEST_CASE("a lag is of one look, also when its row has passed the end of the log
   PartitionPage page;
   page.line = one;
   CHECK_THAT(partition_html(frame(false), page),
-             ContainsSubstring("Lag</dt><dd>5 at <time datetime=\"2026-01-01T00:00:00Z\">") &&
-                 ContainsSubstring("End of the log</dt><dd>40 at <time") &&
-                 ContainsSubstring("Next offset</dt><dd>42<"));
+             ContainsSubstring("Lag</dt><dd>5 at <time datetime=\"2026-01-01T00:00:00Z\">"
+                               "2026-01-01 00:00:00 UTC</time>") &&
+                 ContainsSubstring("End</dt><dd>40 at <time") &&
+                 ContainsSubstring("Offset</dt><dd>42<"));
 }
 
 TEST_CASE("a page shows how old it is, and is refreshed only if a GET asked for it") {
@@ -450,8 +454,8 @@ TEST_CASE("a page shows how old it is, and is refreshed only if a GET asked for 
   by_get.asked_by_get = true;
   const auto got = history_html(by_get, {});
   CHECK_THAT(got, ContainsSubstring("<main id=\"main\" tabindex=\"-1\" data-refresh=\"10\">") &&
-                      ContainsSubstring("data-live>This page is of <time") &&
-                      ContainsSubstring("It does not refresh itself."));
+                      ContainsSubstring("data-live>Generated at <time") &&
+                      ContainsSubstring("This page does not refresh automatically."));
   CHECK_THAT(history_html(frame(true), {}),
              ContainsSubstring("data-live") && !ContainsSubstring("data-refresh"));
   CHECK_THAT(sign_in_html(by_get, "anna"),
@@ -475,7 +479,7 @@ TEST_CASE("what is searched of dead letters") {
   filter = letter_filter({{"partition", "x"}, {"status", "'; DROP"}}, false, problem);
   CHECK_FALSE(filter.partition);
   CHECK(filter.statuses == std::vector<std::string>{"scheduled", "dead", "parked"});
-  CHECK_THAT(problem, ContainsSubstring("\"x\" is no number"));
+  CHECK_THAT(problem, ContainsSubstring("\"x\" is not a partition number"));
   CHECK_FALSE(place_after({{"after_offset", "1"}}));
   CHECK(place_after({{"after_topic", "t"},
                      {"after_partition", "1"},

@@ -78,7 +78,7 @@ TEST_CASE("what was seen a minute ago is not known now, and a look that failed s
   CHECK(samples.course(kOne).lags.empty());
   CHECK(samples.view().total.lags.empty());
   CHECK_FALSE(samples.view().whole);
-  CHECK_THAT(samples.view().problems.at(0), ContainsSubstring("no lag and no rate is known"));
+  CHECK_THAT(samples.view().problems.at(0), ContainsSubstring("Lags and rates are unknown"));
   auto failed = look(0, {});
   failed.whole = false;
   failed.problems = {"PostgreSQL is away"};

@@ -14,7 +14,7 @@ SELECT 1, 'orders', n, 1000 + n, -1, 1001 + n, 'host-' || n % 7 || ':41:00c0ffee
        CASE n WHEN 0 THEN 'book' END,
        CASE n WHEN 0 THEN 'insert or update on table "ledger" violates foreign key constraint "ledger_account"' END,
        CASE n WHEN 0 THEN '{"sqlstate": "23503", "attempts": "5"}'::jsonb END,
-       CASE n WHEN 1 THEN 'by bert (dashboard): the bank is away' END
+       CASE n WHEN 1 THEN 'by bert (dashboard): the bank is unreachable' END
   FROM generate_series(0, :partitions - 1) AS n;
 INSERT INTO pawl.dead_letters
        (consumer_id, topic, partition, kafka_offset, timestamp_ms, status, reason, handler, idempotency_key,
@@ -36,7 +36,7 @@ INSERT INTO pawl.process_conditions (consumer_id, owner, conditions, seen_at)
 VALUES (1, 'host-1:41:00c0ffee', jsonb_build_array(
          jsonb_build_object('kind', 'remote_service_unreachable', 'subject', 'https://api.example', 'topic', '',
            'partition', -1, 'since_ms', 1800000000000, 'messages', 12, 'cause', 'Connection refused'),
-         jsonb_build_object('kind', 'partition_blocked', 'subject', 'orders [6]', 'topic', 'orders',
+         jsonb_build_object('kind', 'partition_blocked', 'subject', 'orders[6]', 'topic', 'orders',
            'partition', 6, 'since_ms', 1800000000000, 'messages', 7, 'cause', 'session 42 (user bert) holds the lock')),
         now() + interval '1 day');
 ANALYZE;

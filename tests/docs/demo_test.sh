@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The demo, on a few payments: its books balance, it can be run again, and it leaves nothing behind,
-# also when it is interrupted.
+# The demo with a few payments: its results match, it can run again, and it leaves nothing behind,
+# also if it is interrupted.
 #   demo_test.sh FOLDER_OF_PROGRAMS
 set -euo pipefail
 

@@ -68,12 +68,14 @@ TEST_CASE("a topic is missing once no answer for five seconds has had it") {
     const MissingTopics::Clock::time_point now{std::chrono::seconds(1000 + answer.at)};
     CHECK(topics.overdue(answer.missing, now) == answer.overdue);
   }
-  CHECK(missing_topics_text({"a"}) ==
-        "topic a does not exist in Kafka, so it cannot be drained. Create it, or correct the "
-        "handlers' topics");
-  CHECK(missing_topics_text({"b", "a"}) ==
-        "topics b, a do not exist in Kafka, so they cannot be drained. Create them, or correct the "
-        "handlers' topics");
+  CHECK(
+      missing_topics_text({"a"}) ==
+      "topic a does not exist in Kafka, so the topic cannot be drained. Create it, or correct the "
+      "topics of the handlers");
+  CHECK(
+      missing_topics_text({"b", "a"}) ==
+      "topics b, a do not exist in Kafka, so the topics cannot be drained. Create them, or correct "
+      "the topics of the handlers");
 }
 
 TEST_CASE("a partition is drained at its goal, left behind when it stands before it") {
@@ -101,9 +103,9 @@ TEST_CASE("a partition is drained at its goal, left behind when it stands before
   auto halted = view(6, 7);
   halted.halted = true;
   CHECK(judge(halted) == Drained::kLeftBehind);
-  CHECK(left_behind_text(kFirst, halted) == "payments [0] is HALTED before offset 6 of 7");
+  CHECK(left_behind_text(kFirst, halted) == "payments[0] is halted before offset 6 of 7");
   halted.reached = -1;
-  CHECK(left_behind_text(kFirst, halted) == "payments [0] is HALTED where it would begin");
+  CHECK(left_behind_text(kFirst, halted) == "payments[0] is halted before its first offset");
 }
 
 TEST_CASE("a partition that was taken away is judged by its row") {

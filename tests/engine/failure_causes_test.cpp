@@ -151,8 +151,8 @@ TEST_CASE("a lock that is not released is reported with its session, and held ag
   const auto conditions = [&](const std::string& cause) {
     return world.number(
         fmt::format("SELECT count(*) FROM pawl.process_conditions p, "
-                    "jsonb_to_recordset(p.conditions) AS c (kind text, what text, cause text) "
-                    "WHERE c.kind = 'partition_blocked' AND c.what = '{}[0]' AND c.cause LIKE '{}'",
+                    "jsonb_to_recordset(p.conditions) AS c (kind text, subject text, cause text) "
+                    "WHERE c.kind = 'partition_blocked' AND c.subject = '{}[0]' AND c.cause LIKE '{}'",
                     world.topic(), cause));
   };
   wait_until(
@@ -317,7 +317,7 @@ TEST_CASE("a server that has become read-only is waited for (25006)") {
   world.execute("SELECT pg_reload_conf()");
   world.produce(30);
   // Told by the message's refusal (25006), or by the question of a session that is idle.
-  process->wait_for_output("lets nothing be written", 60s);
+  process->wait_for_output("the server is read-only", 60s);
   pqxx::connection connection(world.url());
   pqxx::nontransaction tx(connection);
   tx.exec("SET default_transaction_read_only = off");

@@ -159,10 +159,10 @@ TEST_CASE("more than one column halts the partition, as the program's fault, and
   };
   const auto [handler_text, says] = GENERATE(
       Case{handler("\"SELECT 1\"", "\"SELECT 1, 2\""),
-           "handler[0].response (respond): a response is one column: put several into one"},
+           "handler[0].response (respond): a response is one column. Combine several"},
       Case{handler("\"SELECT 1\"", "\"SELECT FROM accounts\""), "a response is one column"},
       Case{handler("\"SELECT 1\"", "\"SELECT 1, 2, 3\"", "batch = true"),
-           "the responses of a batch are two columns: the message's number"});
+           "the responses of a batch are two columns: the number of the message"});
   CAPTURE(handler_text);
   PaymentsWorld world(1);
   world.use_handler(handler_text);
@@ -270,7 +270,7 @@ TEST_CASE("code for batches answers each of its messages, or none") {
   const auto process = world.start(dead_letters());
   REQUIRE(process->wait(90s).code == 0);
   CHECK(world.value("SELECT idempotency_key || ': ' || error FROM pawl.dead_letters") ==
-        "one too many: handler batch_respond returned 2 responses for 1 messages; return one for "
+        "one too many: handler batch_respond returned 2 responses for 1 messages. Return one for "
         "each, in their order, or none");
   CHECK_THAT(responses(world), ContainsSubstring("d=response to d,f=response to f"));
 }

@@ -484,7 +484,7 @@ TEST_CASE("a halt that the register has lost is decided again") {
       "NULL,"
       " halt_offset = NULL, halt_handler = NULL, halt_cause = NULL, halt_parameters = NULL WHERE "
       "state = 'halted'");
-  process->wait_for_output("the register has lost the halt", kDeadline);
+  process->wait_for_output("the stored halt of the partition is gone", kDeadline);
   topics.world.wait_for_state(0, "halted");
   CHECK(topics.world.in_register(0, "halt_offset") == "0");
   stop_cleanly(*process);

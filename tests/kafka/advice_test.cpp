@@ -21,8 +21,8 @@ TEST_CASE("librdkafka's words of a refusal are completed by the property to look
       {"SASL authentication error: {\"status\":\"invalid_token\"}", "kafka.oauth_token_command"},
       {"SASL OAUTHBEARER mechanism handshake failed: Broker: Unsupported SASL mechanism",
        "\"sasl.mechanism\""},
-      {"Failed to acquire SASL OAUTHBEARER token: kafka.oauth_token_command failed: it ended with "
-       "exit code 7",
+      {"Failed to acquire SASL OAUTHBEARER token: kafka.oauth_token_command failed: it exited with "
+       "code 7",
        ""},
       {"SSL routines::tlsv13 alert certificate required", "\"ssl.certificate.location\""},
       {"SSL routines::sslv3 alert certificate expired", "\"ssl.certificate.location\""},

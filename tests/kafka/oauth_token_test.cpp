@@ -57,13 +57,12 @@ TEST_CASE("SASL extensions come with a token response") {
         std::vector<std::pair<std::string, std::string>>{{"logicalCluster", "lkc-1"}});
 }
 
-TEST_CASE("what is no token is told without a word of it") {
+TEST_CASE("output that is not a token is rejected without quoting it") {
   const std::string neither =
       "it printed neither a JSON object with \"access_token\" nor a token alone";
   const std::string endless =
-      "nothing says when its token ends: print {\"access_token\": ..., \"expires_in\": SECONDS}, "
-      "or "
-      "a JWT that has \"exp\"";
+      "its token has no expiry. Print {\"access_token\": ..., \"expires_in\": SECONDS}, or a JWT "
+      "with \"exp\"";
   struct Row {
     std::string printed;
     std::string problem;
@@ -79,26 +78,27 @@ TEST_CASE("what is no token is told without a word of it") {
       {"a.!!!.hunter2", endless},
       {kEndless, endless},
       {R"({"access_token": "hunter2"})", endless},
-      {R"({"access_token": "hunter2",)", "it printed a { that begins no JSON object"},
-      {R"({"error": "hunter2"})", "its JSON has no \"access_token\""},
-      {R"({"access_token": 5})", "its JSON has no \"access_token\""},
+      {R"({"access_token": "hunter2",)", "it printed a { that does not start a JSON object"},
+      {R"({"error": "hunter2"})", "its JSON object has no \"access_token\""},
+      {R"({"access_token": 5})", "its JSON object has no \"access_token\""},
       {R"({"access_token": "hunter2 x", "expires_in": 5})", neither},
       {R"({"access_token": "", "expires_in": 5})", neither},
       {R"({"access_token": "t", "expires_in": "hunter2"})",
-       "its \"expires_in\" is no number of seconds"},
-      {R"({"access_token": "t", "expires_in": -5})", "its \"expires_in\" is no number of seconds"},
+       "its \"expires_in\" is not a number of seconds"},
+      {R"({"access_token": "t", "expires_in": -5})",
+       "its \"expires_in\" is not a number of seconds"},
       {R"({"access_token": "t", "expires_in": 1e300})",
-       "its \"expires_in\" is no number of seconds"},
+       "its \"expires_in\" is not a number of seconds"},
       {R"({"access_token": "t", "expires_in": null})",
-       "its \"expires_in\" is no number of seconds"},
+       "its \"expires_in\" is not a number of seconds"},
       {R"({"access_token": "t", "expires_in": 5, "extensions": {"auth": "hunter2"}})",
-       "its \"extensions\" is no object of names of letters and their texts"},
+       "its \"extensions\" is not an object of strings with alphabetic names"},
       {R"({"access_token": "t", "expires_in": 5, "extensions": ["hunter2"]})",
-       "its \"extensions\" is no object of names of letters and their texts"},
+       "its \"extensions\" is not an object of strings with alphabetic names"},
       {R"({"access_token": "t", "expires_in": 5, "extensions": {"a": "hunter2\n"}})",
-       "its \"extensions\" is no object of names of letters and their texts"},
+       "its \"extensions\" is not an object of strings with alphabetic names"},
       // exp = 1
-      {"e30.eyJleHAiOjF9.", "its token has ended already; compare the clocks"},
+      {"e30.eyJleHAiOjF9.", "its token has already expired. Compare the clocks"},
   }));
   INFO(row.printed);
   CHECK(problem(row.printed) == row.problem);

@@ -179,7 +179,7 @@ TEST_CASE("a response that begins before the server has the request is not the r
   CHECK(api.events() == std::vector<std::string>{"request small", "early"});
   CHECK(world.number("SELECT count(*) FROM pawl.idempotency_keys") == 1);
   CHECK_THAT(world.value("SELECT error FROM pawl.dead_letters"),
-             ContainsSubstring("a response began before the server had received the request"));
+             ContainsSubstring("a response started before the server had received the request"));
 }
 
 TEST_CASE("a call that has lost its lease has closed its connection before another one begins") {

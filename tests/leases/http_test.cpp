@@ -123,12 +123,12 @@ TEST_CASE("messages wait for an endpoint that cannot be connected, and no attemp
   const auto waiting = [&](const std::string& condition) {
     return world.number(
         "SELECT count(*) FROM pawl.process_conditions p, jsonb_to_recordset(p.conditions)"
-        " AS c (kind text, what text, messages bigint, cause text) WHERE " +
+        " AS c (kind text, subject text, messages bigint, cause text) WHERE " +
         condition);
   };
   testing::wait_until(
       [&] {
-        return waiting(fmt::format("c.kind = 'remote_service_unreachable' AND c.what = "
+        return waiting(fmt::format("c.kind = 'remote_service_unreachable' AND c.subject = "
                                    "'http://127.0.0.1:{}' AND c.messages = 3 AND c.cause LIKE "
                                    "'%no request was sent%'",
                                    port)) == 1;

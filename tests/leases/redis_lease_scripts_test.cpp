@@ -420,7 +420,7 @@ TEST_CASE("Redis: with its memory full no lease is given, and those that there a
   const auto refused = redis_error([&] { return key.acquire(other); });
   REQUIRE(refused.has_value());
   CHECK(refused->code() == "OOM");
-  CHECK_THAT(refused->what(), ContainsSubstring("refused acquire"));
+  CHECK_THAT(refused->what(), ContainsSubstring("rejected acquire"));
   CHECK(server.text({"KEYS", "*" + key.leases().holder_name(ScopeId{1}, "another key")}).empty());
   CHECK(server.text({"DBSIZE"}) == "2");
   CHECK(key.connection().alive());

@@ -233,7 +233,7 @@ TEST_CASE("an operator's replay keeps what its call brought when PostgreSQL rest
   wait_for_calls(api, 2);
   server.stop(StopMode::kImmediate);
   api.release();
-  replay.wait_for_output("the call has ended, and waits to be recorded", 60s);
+  replay.wait_for_output("the call has returned, but its outcome is not recorded yet", 60s);
   server.start();
   // Its own session is gone, so the command goes no further than this letter.
   replay.wait(120s);

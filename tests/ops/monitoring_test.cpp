@@ -117,12 +117,11 @@ TEST_CASE("the oldest message's age is known once it is fetched, and nothing wit
 TEST_CASE("a process lives while its threads go round, whatever else is the matter") {
   const MetricsObserver metrics;
   ProcessLook look;
-  look.unready = "PostgreSQL cannot be used now";
+  look.unready = "PostgreSQL cannot be used";
   look.silent_for = kDeadAfter - std::chrono::milliseconds(1);
   CHECK(answer("GET", "/live", metrics, look).status == 200);
   CHECK(answer("GET", "/ready", metrics, look).status == 503);
-  CHECK(answer("GET", "/ready", metrics, look).body ==
-        "not ready: PostgreSQL cannot be used now\n");
+  CHECK(answer("GET", "/ready", metrics, look).body == "not ready: PostgreSQL cannot be used\n");
   look.unready.clear();
   CHECK(answer("GET", "/ready", metrics, look).status == 200);
   look.silent_for = kDeadAfter;

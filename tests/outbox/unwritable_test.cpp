@@ -107,7 +107,7 @@ TEST_CASE("a partition is tried later and later, and sooner where it had no lead
   CHECK(unwritable.due(kNow + 300s) == kBad);
   unwritable.has_no_leader(kBad, kNow);
   CHECK(unwritable.due(kNow + 5s) == kBad);
-  CHECK(unwritable.text() == "half [1] (it has no leader)");
+  CHECK(unwritable.text() == "half[1] (the partition has no leader)");
   CHECK(unwritable.leads_to(kBad, "half", "1"));
   CHECK_FALSE(unwritable.leads_to(kBad, "half", "0"));
   CHECK_FALSE(unwritable.leads_to(kBad, "half", std::nullopt));

@@ -21,7 +21,7 @@ TEST_CASE("libpq's report of a refusal is completed by the option to look at") {
       {"SSL error: sslv3 alert bad certificate", "sslcert and sslkey"},
       {"SSL error: sslv3 alert handshake failure", "sslcert and sslkey"},
       {"FATAL: connection requires a valid client certificate", "sslcert and sslkey"},
-      {"FATAL: certificate authentication failed for user \"app\"", "(CN) in sslcert"},
+      {"FATAL: certificate authentication failed for user \"app\"", "(CN) of sslcert"},
       {"FATAL: no pg_hba.conf entry for host \"::1\", user \"app\"", "sslmode in postgres.url"},
       {"server does not support SSL, but SSL was required", "ssl = on"},
       {"FATAL: permission denied for database \"p\"", "GRANT CONNECT ON DATABASE"},
@@ -39,25 +39,24 @@ TEST_CASE("libpq's report of a refusal is completed by the option to look at") {
 TEST_CASE("a password that a command printed is not looked for in postgres.url") {
   CHECK(connect_advice("FATAL: password authentication failed for user \"app\"", {.command = true},
                        "db:5432") ==
-        "; the server does not take what postgres.password_command printed for this user");
+        ". The server rejects the password that postgres.password_command printed for this user");
 }
 
 TEST_CASE("a password from a file is looked for in the file, and no restart is asked for") {
-  CHECK(
-      connect_advice("FATAL: password authentication failed for user \"app\"",
-                     {.files = "/run/secrets/pw"}, "db:5432") ==
-      "; look at user and password in postgres.url (of /run/secrets/pw, which pawl reads again at "
-      "each connect, without a restart), and at the server's pg_hba.conf");
+  CHECK(connect_advice("FATAL: password authentication failed for user \"app\"",
+                       {.files = "/run/secrets/pw"}, "db:5432") ==
+        ". Check user and password in postgres.url (from /run/secrets/pw, which pawl reads at each "
+        "connect, without a restart), and pg_hba.conf of the server");
 }
 
-TEST_CASE("what fails until somebody corrects it is told from what may end by itself") {
+TEST_CASE("failures that need a correction are distinguished from temporary ones") {
   for (const auto* report :
        {"cannot use PostgreSQL: connection to server at \"db\" failed: FATAL: password "
-        "authentication failed for user \"app\"; look at user and password in postgres.url",
+        "authentication failed for user \"app\". Check user and password in postgres.url",
         "FATAL: role \"app\" does not exist", "FATAL: role \"app\" is not permitted to log in",
         "FATAL: database \"shop\" does not exist", "SSL error: certificate verify failed",
         "ERROR: transaction blocks not allowed in statement pooling mode",
-        "postgres.password_command failed: it ended with exit code 3 (get)",
+        "postgres.password_command failed: it exited with code 3 (get)",
         "postgres.url: the file /etc/pawl/pw cannot be read",
         "another database responds at postgres.url"}) {
     CAPTURE(report);
@@ -67,17 +66,18 @@ TEST_CASE("what fails until somebody corrects it is told from what may end by it
        {"terminating connection due to administrator command",
         "connection to server at \"db\" failed: Connection refused",
         "FATAL: the database system is starting up", "FATAL: sorry, too many clients already",
-        "FATAL: too many connections for role \"app\"", "db port 5432 did not answer within 5 s"}) {
+        "FATAL: too many connections for role \"app\"",
+        "db port 5432 did not respond within 5 s"}) {
     CAPTURE(report);
     CHECK_FALSE(needs_correction(report));
   }
 }
 
-TEST_CASE("a refusal is an answer, whoever refuses, and silence is none") {
+TEST_CASE("a rejection by any server or pooler is a response, and silence is not") {
   CHECK(is_answer("connection to server at \"db\" failed: FATAL: role \"app\" does not exist"));
   CHECK(is_answer("fe_sendauth: no password supplied"));
   CHECK(is_answer("SSL error: certificate verify failed"));
   CHECK_FALSE(is_answer("connection to server at \"db\" failed: Connection refused"));
-  CHECK_FALSE(is_answer("db port 5432 did not answer within 5 s"));
+  CHECK_FALSE(is_answer("db port 5432 did not respond within 5 s"));
   CHECK_FALSE(is_answer(""));
 }

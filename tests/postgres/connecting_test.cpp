@@ -52,10 +52,10 @@ TEST_CASE("all addresses of a name are tried, and what became of each is told") 
   const SilentServer silent;
   CHECK_THROWS_WITH(
       open(request("127.0.0.1", silent.port())),
-      ContainsSubstring("127.0.0.1 port " + silent.port() + " did not answer within 0.2 s"));
+      ContainsSubstring("127.0.0.1 port " + silent.port() + " did not respond within 0.2 s"));
   CHECK_THROWS_WITH(
       open(request("127.0.0.1,/nowhere", silent.port() + ",1")),
-      ContainsSubstring("did not answer within 0.2 s; ") && ContainsSubstring("/nowhere"));
+      ContainsSubstring("did not respond within 0.2 s; ") && ContainsSubstring("/nowhere"));
   const auto connection = open(request("127.0.0.1,localhost", silent.port() + "," + real_port()));
   CHECK(PQstatus(connection.get()) == CONNECTION_OK);
 }
@@ -72,10 +72,10 @@ TEST_CASE("a connect_timeout in the URL counts instead of postgres.connect_timeo
   const SilentServer silent;
   auto asked = request("127.0.0.1", silent.port());
   asked.url += " connect_timeout=1";  // which libpq takes for 2
-  CHECK_THROWS_WITH(open(asked), ContainsSubstring("did not answer within 2 s"));
+  CHECK_THROWS_WITH(open(asked), ContainsSubstring("did not respond within 2 s"));
 }
 
-TEST_CASE("what libpq cannot read fails until somebody corrects it") {
+TEST_CASE("a connection string that libpq cannot read fails until it is corrected") {
   const auto* url = GENERATE("postgresql://app:n3w@pass/100%@db/p", "postgresql://app:100%@db/p",
                              "host=db password='open", "host=db port=none", "n3w", "mysql://db/p");
   CAPTURE(url);
@@ -83,15 +83,16 @@ TEST_CASE("what libpq cannot read fails until somebody corrects it") {
     (void)open({url, "test", 200ms, nullptr, {}, "/run/secrets/pw"});
     FAIL("connected");
   } catch (const Error& error) {
-    CHECK_THAT(error.what(), StartsWith("postgres.url: ") && !ContainsSubstring("n3w") &&
-                                 EndsWith(" (of /run/secrets/pw, which pawl reads again at each "
-                                          "connect, without a restart)"));
+    CHECK_THAT(error.what(),
+               StartsWith("postgres.url: ") && !ContainsSubstring("n3w") &&
+                   EndsWith(" (from /run/secrets/pw, which pawl reads at each connect, "
+                            "without a restart)"));
     CHECK(error.failure() == FailureClass::kConnection);
     CHECK(needs_correction(error.what()));
   }
 }
 
-TEST_CASE("connecting ends once nobody wants the connection") {
+TEST_CASE("connecting stops once the connection is no longer needed") {
   const SilentServer silent;
   const bool before = GENERATE(true, false);
   CAPTURE(before);
@@ -102,5 +103,5 @@ TEST_CASE("connecting ends once nobody wants the connection") {
   auto ended = std::async(std::launch::async, [&asked] { return open(asked); });
   unwanted = true;
   REQUIRE(ended.wait_for(60s) == std::future_status::ready);
-  CHECK_THROWS_WITH(ended.get(), ContainsSubstring("not needed any more"));
+  CHECK_THROWS_WITH(ended.get(), ContainsSubstring("no longer needed"));
 }

@@ -51,8 +51,8 @@ TEST_CASE("a program that fails is told by its end, without anything that it wro
     std::string problem;
   };
   const auto row = GENERATE(values<Row>({
-      {"echo hunter2; exit 3", "it ended with exit code 3"},
-      {"echo hunter2; kill -9 $$", "it was ended by signal 9"},
+      {"echo hunter2; exit 3", "it exited with code 3"},
+      {"echo hunter2; kill -9 $$", "it was terminated by signal 9"},
       {"head -c 101 /dev/zero", "it wrote more than 100 bytes, and was killed"},
       {"exec yes hunter2", "it wrote more than 100 bytes, and was killed"},
   }));
@@ -70,16 +70,16 @@ TEST_CASE("a program that does not end is killed with all that it started") {
   const auto script = "sleep 600 & echo $! >" + child + "; wait";
   SECTION("by its timeout") {
     CHECK(Program(shell(script), 300ms, 100).run({}).problem ==
-          "it had not ended in time, and was killed");
+          "it did not exit in time, and was killed");
   }
-  SECTION("once nobody waits for it") {
+  SECTION("once its result is no longer needed") {
     std::atomic<bool> unwanted = false;
     std::thread other([&] {
       wait_until([&] { return lives(child); }, 20s, "the program to run");
       unwanted = true;
     });
     CHECK(Program(shell(script), 600s, 100).run({.unwanted = &unwanted}).problem ==
-          "it was killed, since nobody waits for it any more");
+          "it was killed, because its result is no longer needed");
     other.join();
   }
   SECTION("by a deadline that comes while it runs") {
@@ -88,13 +88,13 @@ TEST_CASE("a program that does not end is killed with all that it started") {
       wait_until([&] { return lives(child); }, 20s, "the program to run");
       program.end_by(Program::Clock::now());
     });
-    CHECK(program.run({}).problem == "it had not ended in time, and was killed");
+    CHECK(program.run({}).problem == "it did not exit in time, and was killed");
     other.join();
   }
   wait_until([&] { return !lives(child); }, 20s, "the end of what the program started");
 }
 
-TEST_CASE("a child that goes on in the background holds nobody up") {
+TEST_CASE("a child that continues in the background delays nothing") {
   const TempDir folder;
   const auto child = (folder.path() / "child").string();
   const auto outcome = run("sleep 600 & echo $! >" + child + "; echo done");
@@ -109,8 +109,9 @@ TEST_CASE("a child that goes on in the background holds nobody up") {
 TEST_CASE("a command that cannot be run is told by its option") {
   CHECK(command_problem("a.b", {}).empty());
   CHECK(command_problem("a.b", {"/bin/sh", "hunter2"}).empty());
-  CHECK(command_problem("a.b", {"/no/such", "hunter2"}) ==
-        "a.b cannot be run: /no/such: No such file or directory; correct the path or chmod +x it");
+  CHECK(
+      command_problem("a.b", {"/no/such", "hunter2"}) ==
+      "a.b cannot be run: /no/such: No such file or directory. Correct the path, or run chmod +x");
   CHECK(command_problem("a.b", {"/tmp"}) ==
-        "a.b cannot be run: /tmp: it is no file; correct the path or chmod +x it");
+        "a.b cannot be run: /tmp: it is not a file. Correct the path, or run chmod +x");
 }

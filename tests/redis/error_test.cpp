@@ -29,10 +29,11 @@ TEST_CASE("an error's code is its first word, also where a script has wrapped it
   const auto error = Error::refused("Redis here:1", "EVALSHA", one.reply);
   CHECK(error.kind() == Error::Kind::kRefused);
   CHECK(error.code() == one.code);
-  CHECK_THAT(error.what(), StartsWith("Redis here:1 refused EVALSHA: " + one.reply));
+  CHECK_THAT(error.what(), StartsWith("Redis here:1 rejected EVALSHA: " +
+                                      one.reply.substr(0, one.reply.find_last_not_of(" .") + 1)));
 }
 
-TEST_CASE("an answer of another shape is told from the one that was expected") {
+TEST_CASE("a reply of another type than expected is an error") {
   using pawl::redis::ItemReader;
   using pawl::redis::Reply;
   const Reply number{Reply::Type::kInteger, 7, "", {}};

@@ -46,7 +46,7 @@ TEST_CASE("what a script is refused is an error that names it, and the connectio
   REQUIRE(error.has_value());
   CHECK(error->kind() == Error::Kind::kRefused);
   CHECK(error->code() == "WRONGTYPE");
-  CHECK_THAT(error->what(), ContainsSubstring(" refused append: "));
+  CHECK_THAT(error->what(), ContainsSubstring(" rejected append: "));
   CHECK(append.run(connection, {{"list"}, {"a"}}).integer == 1);
 }
 

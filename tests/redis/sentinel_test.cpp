@@ -84,19 +84,19 @@ TEST_CASE("a Sentinel that is away or behind is passed over for the next") {
   const auto error = redis_error([&] { return misled.connect(); });
   REQUIRE(error.has_value());
   CHECK(error->kind() == Error::Kind::kConnection);
-  CHECK_THAT(error->what(), StartsWith("no Sentinel leads to a master leases: Sentinel " +
-                                       away.text() + " led to: "));
+  CHECK_THAT(error->what(), StartsWith("no Sentinel returned a reachable master leases: Sentinel " +
+                                       away.text() + ": "));
   CHECK_THAT(error->what(), ContainsSubstring("cannot connect"));
   CHECK_THAT(error->what(), ContainsSubstring("is a replica, not a master"));
 }
 
-TEST_CASE("a Sentinel that does not know the master's name says so") {
+TEST_CASE("a Sentinel without a master of this name is an error") {
   const RedisServer master;
   const auto sentinel = sentinel_of(master, "3600000");
   Connector connector(by({sentinel->address()}, "other"));
   const auto error = redis_error([&] { return connector.connect(); });
   REQUIRE(error.has_value());
-  CHECK_THAT(error->what(), ContainsSubstring("knows no master other: check redis.master"));
+  CHECK_THAT(error->what(), ContainsSubstring("has no master other. Check redis.master"));
 }
 
 TEST_CASE("Sentinel has a password of its own") {

@@ -61,7 +61,7 @@ TEST_CASE("TLS verifies both sides") {
   auto other_authority = good;
   const Authority other("another authority");
   other_authority.tls->ca_file = other.file();
-  CHECK_THAT(refusal(other_authority), ContainsSubstring("no TLS connection: "));
+  CHECK_THAT(refusal(other_authority), ContainsSubstring("TLS connection failed: "));
 
   auto no_certificate = good;
   no_certificate.tls->certificate.clear();
@@ -98,5 +98,5 @@ TEST_CASE("a server that does not speak TLS is given up") {
   settings.tls = TlsSettings{};
   // It takes the handshake for a command whose end is to come.
   settings.timeout = 1s;
-  CHECK_THAT(refusal(settings), ContainsSubstring("no TLS connection: "));
+  CHECK_THAT(refusal(settings), ContainsSubstring("TLS connection failed: "));
 }

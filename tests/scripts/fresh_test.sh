@@ -30,7 +30,7 @@ expect 1 "needs 'demo' or 'test', not ''" "$root/scripts/fresh"
 expect 1 "needs 'demo' or 'test', not 'bench'" "$root/scripts/fresh" bench
 if ((EUID != 0)); then
     expect 1 'needs root' "$root/scripts/fresh" demo
-    echo "fresh: passed; what needs root was left out"
+    echo "fresh: passed; the parts that need root were skipped"
     exit
 fi
 # A copy, which another user may read.
@@ -131,6 +131,6 @@ SH
         ! pgrep --full --list-full 'sleep 1234567' >&2 || fail "SIG$signal left a process"
     done
 else
-    echo "fresh: no namespaces or no repository here; what needs them was left out"
+    echo "fresh: no namespaces or no repository here, so the parts that need them were skipped"
 fi
 echo "fresh: passed"

@@ -159,7 +159,7 @@ case_plan_lists_and_changes_nothing() {
     is "$out" $'0001_a.sql\n0002_b.sql (outside a transaction)'
     is "$(sql "SELECT to_regnamespace('pawl') IS NULL")" t
     run app up && exits 0
-    run app plan && exits 0 && says 'nothing to do'
+    run app plan && exits 0 && says 'nothing to apply'
     run app plan --sql && exits 0 && says_not INSERT
 }
 
@@ -202,7 +202,7 @@ case_a_failing_file_leaves_nothing_and_the_ones_before_it_stay() {
     run app up
     exits 1
     says '0002_b.sql:3: ERROR:  column "no_such_column" does not exist'
-    says 'nothing of it was kept'
+    says 'the file was rolled back'
     is "$(exists a)$(exists b)$(exists c)" tff
     is "$(sql 'SELECT max(version) FROM pawl.schema_migrations')" 1
     write 0002_b.sql <<<'CREATE TABLE b (n int);'
@@ -228,7 +228,7 @@ case_an_edited_file_is_refused() {
     for command in up plan; do
         run app "$command"
         exits 4
-        says '0001_a.sql was edited after it was applied: restore it'
+        says '0001_a.sql was edited after it was applied: restore its original content'
     done
     is "$(exists b)" f
 }
@@ -241,7 +241,7 @@ case_a_missing_file_is_refused() {
     run app up
     exits 4
     says '0002_b.sql is applied, but'
-    says 'use the release that brought it'
+    says 'use the release that contains the file'
 }
 
 case_two_branches_with_the_same_number_are_told_apart() {
@@ -251,7 +251,7 @@ case_two_branches_with_the_same_number_are_told_apart() {
     mv "$dir/0002_theirs.sql" "$dir/0002_ours.sql"
     run app up
     exits 4
-    says 'has applied 0002_theirs.sql under this number: restore that file, and give 0002_ours.sql the next free number'
+    says 'has applied 0002_theirs.sql under this number: restore that file, and rename 0002_ours.sql to the next free number'
 }
 
 case_a_file_that_comes_late_is_refused() {
@@ -297,9 +297,9 @@ refused_text() { # WHAT IT SAYS; the file on stdin
 case_a_file_cannot_break_out_of_its_transaction() {
     local statement
     for statement in BEGIN 'begin;' COMMIT 'Rollback' END ABORT 'START TRANSACTION' "PREPARE TRANSACTION 'x'"; do
-        refused_text "the transaction is migrate's own" <<<"CREATE TABLE a (n int); /* so */ $statement ; SELECT 1;"
+        refused_text "migrate runs the file in its own transaction" <<<"CREATE TABLE a (n int); /* so */ $statement ; SELECT 1;"
     done
-    refused_text "the transaction is migrate's own" <<<$'SELECT \'a\'\'b\', E\'it\\\'s\', "c""d", $$e$$, $f$g$f$ -- h\n; /* i /* j */ **/ COMMIT;'
+    refused_text "migrate runs the file in its own transaction" <<<$'SELECT \'a\'\'b\', E\'it\\\'s\', "c""d", $$e$$, $f$g$f$ -- h\n; /* i /* j */ **/ COMMIT;'
     # Allowed: these words elsewhere.
     write 0001_a.sql <<<$'DO $$ BEGIN PERFORM 1; END $$; DO $x$ BEGIN PERFORM \'; COMMIT;\'; END $x$;
         SELECT \'; COMMIT;\', E\'\\\'; COMMIT;\', "; ROLLBACK;" FROM (SELECT 1 AS "; ROLLBACK;") x; -- ; COMMIT;
@@ -329,10 +329,10 @@ case_a_file_cannot_reach_psql() {
 }
 
 case_a_file_that_does_not_end_is_refused() {
-    refused_text '0001_a.sql:2: a quoted text or comment that begins here does not end' <<<$'SELECT 1;\nSELECT \'a;\nb'
-    refused_text 'does not end' <<<'SELECT $x$ $$ $y$;'
-    refused_text 'does not end' <<<'SELECT 1; /* /* */'
-    refused_text 'does not end' <<<'SELECT "a;'
+    refused_text '0001_a.sql:2: the quoted text or comment that starts here is not closed' <<<$'SELECT 1;\nSELECT \'a;\nb'
+    refused_text 'is not closed' <<<'SELECT $x$ $$ $y$;'
+    refused_text 'is not closed' <<<'SELECT 1; /* /* */'
+    refused_text 'is not closed' <<<'SELECT "a;'
     refused_text 'inside parentheses' <<<'CREATE RULE r AS ON INSERT TO t DO (SELECT 1; SELECT 2;'
     refused_text 'byte order mark' <<<$'\xef\xbb\xbfSELECT 1;'
     printf 'SELECT 1;\0' | refused_text 'NUL byte'
@@ -344,7 +344,7 @@ case_no_transaction_files_run_outside_and_can_run_again() {
     run app up
     exits 1
     says '0002_i.sql:4: ERROR'
-    says 'the file starts from its top'
+    says 'The file starts from its first line'
     is "$(sql "SELECT max(version) FROM pawl.schema_migrations")" 1
     is "$(sql "SELECT indisvalid FROM pg_index WHERE indexrelid = 'i'::regclass")" f
     sql 'DELETE FROM a'
@@ -542,8 +542,8 @@ refused_unreleased_case() { # SCHEMA
     for command in up plan 'plan --sql' 'status --exit-code'; do
         # shellcheck disable=SC2086 # words of a command
         run "$migrate" $command --database "$url" "${renamed[@]}" && exits 4
-        says "the schema \"$schema\" was made by a build from before 0.1.0 (it has 0001_core.sql)"
-        says 'use the build that made it'
+        says "the schema \"$schema\" was created by a build before 0.1.0 (it has 0001_core.sql)"
+        says 'use the build that created it'
         says_not 'next free number'
         says_not 'applied  0001_consumers.sql'
     done
@@ -727,18 +727,18 @@ case_other_encodings_are_refused() {
 case_wrong_usage_says_what_is_right() {
     run "$migrate" && exits 2 && says 'usage: scripts/migrate'
     run "$migrate" --help && exits 0 && says 'exit codes'
-    run "$migrate" down && exits 2 && says 'use up, status, plan or grants'
+    run "$migrate" down && exits 2 && says 'use up, status, plan, or grants'
     run "$migrate" up --databse x && exits 2 && says '--databse: unknown option'
     run "$migrate" up --database && exits 2 && says 'value is missing'
-    run "$migrate" up status && exits 2 && says 'one command'
+    run "$migrate" up status && exits 2 && says 'only one command'
     run "$migrate" up --dir "$dir" --database "$url" && exits 2 && says '--dir without --name'
     run "$migrate" up --name app --database "$url" && exits 2 && says '--name app without --dir'
     run "$migrate" up --name 'a;b' --dir "$dir" && exits 2
     run "$migrate" up --schema 'Robert"; DROP' && exits 2
     run "$migrate" up --schema pg_mine && exits 2
-    run "$migrate" up --schema user --database "$url" && exits 2 && says 'key word'
+    run "$migrate" up --schema user --database "$url" && exits 2 && says 'keyword'
     run "$migrate" up --lock-timeout soon && exits 2 && says 'whole seconds'
-    run "$migrate" up --dir "$dir/none" --name app && exits 2 && says 'no folder'
+    run "$migrate" up --dir "$dir/none" --name app && exits 2 && says 'not a folder'
     run "$migrate" grants && exits 2 && says '--role'
     run "$migrate" plan --sql --json && exits 2 && says 'exclude each other'
     run "$migrate" grants --role 'a"b' --json && exits 0
@@ -835,7 +835,7 @@ case_a_role_without_the_right_to_create_schemas_can_migrate_into_an_existing_one
     run "$migrate" up --database "${url/postgres@/owner@}"
     exits 1
     says 'permission denied for database'
-    says 'create the schema for it'
+    says 'create the schema for this role'
     sql 'CREATE SCHEMA pawl AUTHORIZATION owner'
     run "$migrate" up --database "${url/postgres@/owner@}" && exits 0
     is "$(sql 'SELECT DISTINCT applied_by FROM pawl.schema_migrations')" owner

@@ -82,7 +82,7 @@ is 'no folder with archives' '' "$(PAWL_SOURCES='' given_source some 1.2 "$sum")
 is 'an archive of any name' "$deps/sources/some_1.2.orig.tar.gz" "$(PAWL_SOURCES=$work given_source some 1.2 "$sum")"
 is 'what is in it' 'an archive' "$(cat "$deps/sources/some_1.2.orig.tar.gz")"
 is 'an archive that is not there' '' "$(PAWL_SOURCES=$work given_source some 1.2 "${sum//[0-9]/0}")"
-has 'a folder that is not there' 'PAWL_SOURCES: there is no folder' "$( (PAWL_SOURCES=$work/none given_source some 1.2 "$sum") 2>&1 || true)"
+has 'a folder that is not there' 'PAWL_SOURCES: the folder' "$( (PAWL_SOURCES=$work/none given_source some 1.2 "$sum") 2>&1 || true)"
 said=$(say_sources 2>&1)
 for line in "${libraries[@]}"; do
     read -r name preferred _ _ sum <<<"$line"
@@ -97,7 +97,7 @@ is "the release of setup's own Kafka" "$kafka_version" "$release"
 is "where setup's own Kafka is" "$deps/kafka-$kafka_version" "$(server_place kafka "${kafka_version%.*}")"
 is 'where another Kafka is' "$deps/versions/kafka-3.9.2" "$(server_place kafka 3.9)"
 is 'where a PostgreSQL is' "$deps/versions/postgresql-18" "$(server_place postgresql 18)"
-has 'an unknown version' "there is no postgresql '12' here; known are 13 14" "$( (find_server_version postgresql 12) 2>&1 || true)"
+has 'an unknown version' "unknown version '12' of postgresql. Use one of: 13 14" "$( (find_server_version postgresql 12) 2>&1 || true)"
 mkdir -p -- "$work/kafka/libs"
 touch "$work/kafka/libs/kafka_2.13-4.2.2.jar" "$work/kafka/libs/kafka-clients-4.2.2.jar"
 is "a Kafka's release" 4.2.2 "$(server_release kafka "$work/kafka")"

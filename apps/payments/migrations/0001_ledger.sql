@@ -1,5 +1,5 @@
--- The example's own tables. `scripts/migrate up --name payments --dir apps/payments/migrations`
--- keeps them beside pawl's in the same database, under a name of their own.
+-- The tables of the example. `scripts/migrate up --name payments --dir apps/payments/migrations`
+-- creates them in the database of pawl's tables, as a set with a name of its own.
 
 CREATE TABLE ledger (
     entry_id   bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -9,7 +9,7 @@ CREATE TABLE ledger (
     entered_at timestamptz NOT NULL DEFAULT now()
 );
 COMMENT ON COLUMN ledger.event_id IS
-    'Deliberately without a unique constraint: that a payment is entered once is pawl''s doing alone.';
+    'Deliberately without a unique constraint: only pawl ensures that a payment is entered once.';
 COMMENT ON COLUMN ledger.amount IS 'In the currency''s smallest unit.';
 
 CREATE TABLE accounts (

@@ -10,10 +10,10 @@ namespace pawl::dashboard {
 
 std::string keys_html(const Frame& frame, const std::optional<KeysPage>& page) {
   if (!frame.actor)
-    return in_frame(frame, "Keys", for_actors_html(frame, "Keys are looked up"));
+    return in_frame(frame, "Keys", for_actors_html(frame, "Keys are shown"));
   std::string content = fmt::format(
       "<form class=\"filter\" method=\"get\" action=\"/keys\" role=\"search\">{}"
-      "<button>Look up</button></form>\n",
+      "<button>Search</button></form>\n",
       input_html("Idempotency key", "key", page ? page->key : "",
                  "required size=\"40\" autocomplete=\"off\" data-slash"));
   if (!page)
@@ -33,35 +33,31 @@ std::string keys_html(const Frame& frame, const std::optional<KeysPage>& page) {
                                 : fmt::format("{} bytes", key.response_bytes);
       }
       table.row({escape(key.scope), dash_if_empty(key.consumer),
-                 key.topic.empty()
-                     ? "–"
-                     : fmt::format("{} {}", place_text({key.topic, key.partition}), key.offset),
+                 key.topic.empty() ? "–" : place_text({key.topic, key.partition}, key.offset),
                  time_html(key.created_at), response});
     }
     return table.text(nothing);
   };
-  content += rows(page->keys, "Where the key was claimed",
-                  "The key is not in the scopes of this consumer: no message with it was "
-                  "applied, or its retention is over.");
+  content += rows(page->keys, "Claims of the key",
+                  "The key is not in the scopes of this consumer. No message with it was "
+                  "applied, or its retention has expired.");
   if (!page->halts.empty()) {
     content += "<h2>Halted at a message with this key</h2><ul>";
     for (const auto& halt : page->halts)
-      content +=
-          fmt::format("<li>{} offset {}</li>",
-                      link("/partition", of_partition(halt.partition), place_text(halt.partition)),
-                      halt.offset);
+      content += fmt::format("<li>{}</li>", link("/partition", of_partition(halt.partition),
+                                                 place_text(halt.partition, halt.offset)));
     content += "</ul>";
   }
   if (!page->elsewhere.empty())
-    content += rows(page->elsewhere, "In other scopes of the database", "");
+    content += rows(page->elsewhere, "Claims in other scopes of the database", "");
   if (!page->letters.empty()) {
-    content += "<h2>Dead letters with it</h2><p>";
+    content += "<h2>Dead letters with this key</h2><p>";
     for (const auto id : page->letters)
-      content += link("/letter", {{"id", std::to_string(id)}}, std::to_string(id)) + " ";
+      content += link("/dead-letter", {{"id", std::to_string(id)}}, std::to_string(id)) + " ";
     content += "</p>";
   }
   if (!page->leases.empty()) {
-    content += "<h2>Calls under a lease</h2><ul>";
+    content += "<h2>Calls with this key</h2><ul>";
     for (const auto& lease : page->leases)
       content += fmt::format("<li>{}: {}, {} attempts</li>", escape(lease.scope),
                              ledger::to_string(lease.state), lease.attempts);

@@ -11,25 +11,26 @@ namespace pawl::dashboard {
 std::string leases_html(const Frame& frame, const LeasesPage& page) {
   if (!page.elsewhere.empty()) {
     return in_frame(
-        frame, "Leases",
-        fmt::format("<p class=\"nothing\">calls.lease_store is Redis, and this page asks "
-                    "PostgreSQL alone. This looks there: <code>{}</code></p>",
+        frame, "Calls",
+        fmt::format("<p class=\"nothing\">calls.lease_store is Redis. This page shows only leases "
+                    "in PostgreSQL. To list those in Redis: <code>{}</code></p>",
                     escape(page.elsewhere)));
   }
   std::string content = "<div class=\"tiles\">";
-  content += tile("In hand", grouped(page.counts.in_hand));
-  content += tile("Done, to be recorded", grouped(page.counts.done));
-  content += tile("Unknown", grouped(page.counts.unknown), page.counts.unknown > 0 ? "bad" : "");
-  content += tile("Lost", grouped(page.counts.losses), page.counts.losses > 0 ? "bad" : "");
+  content += tile("In flight", grouped(page.counts.in_hand));
+  content += tile("Done, not yet recorded", grouped(page.counts.done));
+  content +=
+      tile("Unknown outcome", grouped(page.counts.unknown), page.counts.unknown > 0 ? "bad" : "");
+  content += tile("Lost leases", grouped(page.counts.losses), page.counts.losses > 0 ? "bad" : "");
   content += "</div>\n";
-  TableHtml leases("Calls that have no outcome yet");
+  TableHtml leases("Calls without an outcome");
   leases.column("Scope");
   leases.column("Key");
   leases.column("State");
   leases.column("Attempts", "number");
   leases.column("Unknown since");
-  leases.column("Last lease");
-  leases.column("Until");
+  leases.column("Lease acquired");
+  leases.column("Lease expires");
   leases.column("Message");
   leases.column("Owner");
   for (const auto& lease : page.leases) {
@@ -39,12 +40,12 @@ std::string leases_html(const Frame& frame, const LeasesPage& page) {
                     : std::string(ledger::to_string(lease.state)),
                 std::to_string(lease.attempts), instant_html(lease.unknown_since),
                 instant_html(lease.begun), instant_html(lease.until),
-                fmt::format("{} {}{}", place_text({lease.topic, lease.partition}), lease.offset,
-                            lease.dead_letter
-                                ? ", letter " + link("/letter",
-                                                     {{"id", std::to_string(*lease.dead_letter)}},
-                                                     std::to_string(*lease.dead_letter))
-                                : ""),
+                place_text({lease.topic, lease.partition}, lease.offset) +
+                    (lease.dead_letter
+                         ? ", dead letter " + link("/dead-letter",
+                                                   {{"id", std::to_string(*lease.dead_letter)}},
+                                                   std::to_string(*lease.dead_letter))
+                         : ""),
                 dash_if_empty(lease.owner)});
   }
   content += "<section><h2>Calls</h2>";
@@ -57,25 +58,24 @@ std::string leases_html(const Frame& frame, const LeasesPage& page) {
         "<code>{0} --not-done -- KEY</code></p>\n",
         escape(page.resolve));
   }
-  content += leases.text("No call is without outcome.");
+  content += leases.text("No call is without an outcome.");
   if (page.leases.size() == page.most)
     content += fmt::format("<p class=\"meta\">The first {}; there may be more.</p>", page.most);
   content += "</section>\n";
-  TableHtml losses("Calls that lost their lease");
+  TableHtml losses("Calls with a lost lease");
   losses.column("Loss", "number");
   losses.column("Key");
   losses.column("Attempt", "number");
   losses.column("At");
   losses.column("Message");
-  losses.column("The call");
+  losses.column("Call");
   for (const auto& loss : page.losses) {
     losses.row({std::to_string(loss.id), key_html(frame, loss.key), std::to_string(loss.attempt),
-                instant_html(loss.at),
-                fmt::format("{} {}", place_text({loss.topic, loss.partition}), loss.offset),
+                instant_html(loss.at), place_text({loss.topic, loss.partition}, loss.offset),
                 loss.returned ? "returned" : "did not return"});
   }
-  content += "<section><h2>Lost</h2>" + losses.text("No call has lost its lease.");
-  return in_frame(frame, "Leases", content + "</section>\n");
+  content += "<section><h2>Lost leases</h2>" + losses.text("No call has lost its lease.");
+  return in_frame(frame, "Calls", content + "</section>\n");
 }
 
 }  // namespace pawl::dashboard

@@ -21,7 +21,7 @@ std::string letter_status(const ledger::DeadLetter& letter) {
 
 /// When it is retried automatically.
 std::string due_html(const ledger::DeadLetter& letter) {
-  return letter.due_at == "turn" ? "in its turn" : time_html(letter.due_at);
+  return letter.due_at == "turn" ? "after earlier ones" : time_html(letter.due_at);
 }
 
 std::string part_html(const std::string& name, const std::optional<std::string>& bytes) {
@@ -30,30 +30,30 @@ std::string part_html(const std::string& name, const std::optional<std::string>&
     return fmt::format("<h3>{}</h3><p class=\"nothing\">null</p>", name);
   return fmt::format("<h3>{} <small>{}, {} bytes{}</small></h3><pre tabindex=\"0\">{}</pre>", name,
                      escape(decoded.form), grouped(static_cast<std::int64_t>(decoded.bytes)),
-                     decoded.cut ? ", cut" : "", escape(decoded.text));
+                     decoded.cut ? ", truncated" : "", escape(decoded.text));
 }
 
 std::string letter_confirm(const Frame& frame, const LetterPage& page) {
   const auto& letter = page.letter;
   auto inputs = hidden("id", std::to_string(letter.id)) + hidden("do", page.action);
-  const auto back = fmt::format("/letter?id={}", letter.id);
+  const auto back = fmt::format("/dead-letter?id={}", letter.id);
   if (page.action == "replay") {
     if (page.needs_force) {
       inputs +=
-          "<p class=\"message problem\">It needs to be said twice, for the reason above.</p>"
-          "<label class=\"check\"><input type=\"checkbox\" name=\"force\" value=\"yes\"> Replay it "
-          "all "
-          "the same: I have looked for its effects</label>";
+          "<p class=\"message problem\">For the reason above, confirm the replay once more.</p>"
+          "<label class=\"check\"><input type=\"checkbox\" name=\"force\" value=\"yes\"> Replay "
+          "it. "
+          "I have checked that the event was not applied before.</label>";
     }
-    return confirm_html(frame, "/letter", fmt::format("Replay dead letter {}?", letter.id),
-                        "Its message goes through the handler of the configuration of this "
-                        "process, once in effect. If it fails again it stays here.",
+    return confirm_html(frame, "/dead-letter", fmt::format("Replay dead letter {}?", letter.id),
+                        "This process applies the message exactly once, with the handler in its "
+                        "configuration. If the message fails again, it stays a dead letter.",
                         inputs, page.reason, "Replay", back);
   }
   if (page.action == "discard") {
-    return confirm_html(frame, "/letter", fmt::format("Discard dead letter {}?", letter.id),
-                        "Its message is given up for good. The letter stays in the table until "
-                        "its retention ends.",
+    return confirm_html(frame, "/dead-letter", fmt::format("Discard dead letter {}?", letter.id),
+                        "The message is never applied. The dead letter stays in the table until "
+                        "its retention expires.",
                         inputs, page.reason, "Discard", back);
   }
   return {};
@@ -69,9 +69,10 @@ std::string letters_html(const Frame& frame, const LettersPage& page) {
     content +=
         fmt::format("<p class=\"message problem\" role=\"alert\">{}</p>", escape(page.problem));
   content += fmt::format(
-      "<form class=\"filter\" method=\"get\" action=\"/letters\" role=\"search\">{}{}<label>Status "
+      "<form class=\"filter\" method=\"get\" action=\"/dead-letters\" "
+      "role=\"search\">{}{}<label>Status "
       "<select name=\"status\">{}{}{}{}{}{}{}</select></label>{}{}{}{}{}"
-      "<button>Search</button> <a class=\"button\" href=\"/letters\">Clear</a></form>\n",
+      "<button>Search</button> <a class=\"button\" href=\"/dead-letters\">Clear</a></form>\n",
       input_html("Topic", "topic", value("topic"), "data-slash"),
       input_html("Partition", "partition", value("partition"), "inputmode=\"numeric\" size=\"5\""),
       option_html("", "unresolved", status), option_html("scheduled", "scheduled", status),
@@ -80,44 +81,43 @@ std::string letters_html(const Frame& frame, const LettersPage& page) {
       option_html("all", "all", status), input_html("Reason", "reason", value("reason")),
       input_html("Handler", "handler", value("handler")),
       input_html("SQLSTATE", "sqlstate", value("sqlstate"),
-                 "size=\"6\" maxlength=\"5\" title=\"All five characters, or the first two: the "
-                 "class\""),
+                 "size=\"6\" maxlength=\"5\" title=\"All five characters, or the first two "
+                 "(the class)\""),
       frame.actor
           ? input_html("Record key", "record_key", value("record_key"), "autocomplete=\"off\"")
           : "",
       frame.actor ? input_html("Idempotency key", "idempotency_key", value("idempotency_key"),
                                "autocomplete=\"off\"")
                   : "");
-  TableHtml table("Dead letters, by topic, partition and offset");
-  table.column("Letter", "number");
+  TableHtml table("Dead letters by topic, partition, and offset");
+  table.column("Dead letter", "number");
   table.column("Status");
   table.column("Message");
   table.column("Reason");
   table.column("Handler");
   table.column("SQLSTATE");
   table.column("Record key");
-  table.column("Died");
-  table.column("Retried at");
+  table.column("Failed");
+  table.column("Retry due");
   table.column("Error", "wide");
   for (const auto& letter : page.letters) {
-    table.row({link("/letter", {{"id", std::to_string(letter.id)}}, std::to_string(letter.id)),
-               letter_status(letter),
-               fmt::format("{} {}", place_text(letter.partition), letter.offset),
+    table.row({link("/dead-letter", {{"id", std::to_string(letter.id)}}, std::to_string(letter.id)),
+               letter_status(letter), place_text(letter.partition, letter.offset),
                escape(letter.reason), dash_if_empty(letter.handler), dash_if_empty(letter.sqlstate),
                letter.record_key ? key_html(frame, *letter.record_key) : "–",
                time_html(letter.died_at), due_html(letter), short_text(letter.error)});
   }
-  content += table.text("No dead letter is like that.");
+  content += table.text("No dead letter matches the filter.");
   content += "<p class=\"pages\">";
   if (!page.first)
-    content += link("/letters", page.filters, "From the beginning", "button") + " ";
+    content += link("/dead-letters", page.filters, "First page", "button") + " ";
   if (page.next) {
     auto query = page.filters;
     query["after_topic"] = page.next->partition.topic;
     query["after_partition"] = std::to_string(page.next->partition.partition);
     query["after_offset"] = std::to_string(page.next->offset);
     query["after_id"] = std::to_string(page.next->id);
-    content += link("/letters", query, "Next page", "button");
+    content += link("/dead-letters", query, "Next page", "button");
   }
   return in_frame(frame, "Dead letters", content + "</p>\n");
 }
@@ -131,14 +131,14 @@ std::string letter_html(const Frame& frame, const LetterPage& page) {
   if (confirm.empty() && frame.actor && letter.unresolved()) {
     const auto id = std::to_string(letter.id);
     content += "<p class=\"buttons\">" +
-               link("/letter", {{"id", id}, {"do", "replay"}}, "Replay…", "button") + " " +
-               link("/letter", {{"id", id}, {"do", "discard"}}, "Discard…", "button") + "</p>\n";
+               link("/dead-letter", {{"id", id}, {"do", "replay"}}, "Replay…", "button") + " " +
+               link("/dead-letter", {{"id", id}, {"do", "discard"}}, "Discard…", "button") +
+               "</p>\n";
   }
   Facts facts;
   facts.add("Status", letter_status(letter));
-  facts.add("Message",
-            link("/partition", of_partition(letter.partition), place_text(letter.partition)) +
-                fmt::format(" offset {}", letter.offset));
+  facts.add("Message", link("/partition", of_partition(letter.partition),
+                            place_text(letter.partition, letter.offset)));
   facts.add("Reason", escape(letter.reason));
   facts.add("Error", "<span class=\"why\">" + escape(letter.error) + "</span>");
   if (letter.unresolved())
@@ -147,10 +147,10 @@ std::string letter_html(const Frame& frame, const LetterPage& page) {
   facts.add("SQLSTATE", dash_if_empty(letter.sqlstate));
   facts.add("Attempts", grouped(letter.attempts));
   // The one that resolved it is counted as well.
-  facts.add("Replays that failed", grouped(letter.replays - (letter.status == "replayed" ? 1 : 0)));
-  facts.add("Died", time_html(letter.died_at));
+  facts.add("Failed replays", grouped(letter.replays - (letter.status == "replayed" ? 1 : 0)));
+  facts.add("Failed", time_html(letter.died_at));
   if (!letter.due_at.empty())
-    facts.add("Retried at", due_html(letter));
+    facts.add("Retry due", due_html(letter));
   if (!letter.resolved_at.empty()) {
     facts.add("Resolved",
               time_html(letter.resolved_at) +
@@ -158,7 +158,7 @@ std::string letter_html(const Frame& frame, const LetterPage& page) {
     if (frame.actor)
       facts.add("Resolution", dash_if_empty(letter.resolution));
   }
-  facts.add("Bytes here", escape(letter.payload));
+  facts.add("Stored payload", escape(letter.payload));
   content += facts.text();
   content += "<section><h2>What it carried</h2>\n";
   if (!frame.actor) {
@@ -166,8 +166,7 @@ std::string letter_html(const Frame& frame, const LetterPage& page) {
     return in_frame(frame, fmt::format("Dead letter {}", letter.id), content + "</section>\n");
   }
   if (!letter.error_detail.empty())
-    content +=
-        "<h3>Detail of the error</h3><pre tabindex=\"0\">" + escape(letter.error_detail) + "</pre>";
+    content += "<h3>Error detail</h3><pre tabindex=\"0\">" + escape(letter.error_detail) + "</pre>";
   if (letter.idempotency_key)
     content += "<h3>Idempotency key</h3><p>" +
                link("/keys", {{"key", *letter.idempotency_key}}, escape(*letter.idempotency_key)) +
@@ -177,8 +176,8 @@ std::string letter_html(const Frame& frame, const LetterPage& page) {
     content += part_html("Value", letter.record_value);
     if (letter.headers_unknown) {
       content +=
-          "<h3>Headers</h3><p class=\"nothing\">Headers unknown: Kafka's client cannot read "
-          "them. A replay is refused.</p>";
+          "<h3>Headers</h3><p class=\"nothing\">The headers are unknown, because librdkafka "
+          "cannot read them. The dead letter cannot be replayed.</p>";
     }
     if (!letter.headers.empty()) {
       TableHtml table("Headers");
@@ -191,8 +190,8 @@ std::string letter_html(const Frame& frame, const LetterPage& page) {
     }
   } else {
     content +=
-        "<p class=\"nothing\">The value is not stored here; a replay reads it from Kafka, if "
-        "it was not erased.</p>";
+        "<p class=\"nothing\">The value is not stored. A replay reads it from Kafka, unless it "
+        "was erased.</p>";
   }
   return in_frame(frame, fmt::format("Dead letter {}", letter.id), content + "</section>\n");
 }

@@ -11,9 +11,9 @@ std::string outbox_html(const Frame& frame, const OutboxPage& page) {
   std::string content = "<div class=\"tiles\">";
   content += tile("Waiting", (status.more() ? "over " : "") + grouped(status.waiting()),
                   status.late() ? "bad" : "");
-  content += tile("Oldest since", instant_html(status.oldest()), status.late() ? "bad" : "");
-  content += tile("Set apart", grouped(status.set_apart), status.set_apart > 0 ? "bad" : "");
-  content += tile("Publishing processes", grouped(static_cast<std::int64_t>(status.relays.size())),
+  content += tile("Oldest", instant_html(status.oldest()), status.late() ? "bad" : "");
+  content += tile("Failed", grouped(status.set_apart), status.set_apart > 0 ? "bad" : "");
+  content += tile("Relay processes", grouped(static_cast<std::int64_t>(status.relays.size())),
                   status.waiting() > 0 && !status.relayed() ? "bad" : "");
   content += "</div>\n";
   for (const auto& relay : status.relays) {
@@ -21,13 +21,13 @@ std::string outbox_html(const Frame& frame, const OutboxPage& page) {
       content += fmt::format("<p class=\"message problem\">{}: {}</p>", escape(relay.owner),
                              escape(relay.problem));
     if (!relay.left_out.empty())
-      content += fmt::format("<p class=\"message problem\">{} cannot write to {}</p>",
+      content += fmt::format("<p class=\"message problem\">{} cannot write to {}.</p>",
                              escape(relay.owner), escape(relay.left_out));
   }
-  TableHtml lanes("Lanes");
-  lanes.column("Lane", "number");
+  TableHtml lanes("Shards");
+  lanes.column("Shard", "number");
   lanes.column("Waiting", "number");
-  lanes.column("Oldest since");
+  lanes.column("Oldest");
   lanes.column("Published", "number");
   lanes.column("Last published");
   lanes.column("Owner");
@@ -39,8 +39,8 @@ std::string outbox_html(const Frame& frame, const OutboxPage& page) {
                    ? "–"
                    : escape(lane.owner) + (lane.owner_late ? " " + badge("warn", "late") : "")});
   }
-  content += "<section><h2>Lanes</h2>" + lanes.text("There is no lane.") + "</section>\n";
-  TableHtml apart("Messages that were set apart");
+  content += "<section><h2>Shards</h2>" + lanes.text("The outbox has no shards.") + "</section>\n";
+  TableHtml apart("Failed messages");
   apart.column("Message", "number");
   apart.column("Topic");
   apart.column("Record key");
@@ -52,7 +52,7 @@ std::string outbox_html(const Frame& frame, const OutboxPage& page) {
                message.key ? key_html(frame, *message.key) : "–", instant_html(message.created),
                instant_html(message.failed), escape(message.reason)});
   }
-  content += "<section><h2>Set apart</h2>" + apart.text("No message is set apart.");
+  content += "<section><h2>Failed messages</h2>" + apart.text("No message has failed.");
   if (status.set_apart > static_cast<std::int64_t>(page.set_apart.size()))
     content += fmt::format("<p class=\"meta\">The first {} of {}.</p>", page.set_apart.size(),
                            status.set_apart);

@@ -40,13 +40,13 @@ std::string concern_html(const PartitionLine& line) {
     case Concern::kHalted:
       return badge("bad", "halted");
     case Concern::kUnowned:
-      return badge("warn", "no owner") +
+      return badge("warn", "unowned") +
              (row.state == PartitionState::kPaused ? " " + badge("warn", "paused") : "");
     case Concern::kPaused:
       return badge("warn", "paused");
     case Concern::kRetrying:
-      return badge("warn",
-                   fmt::format("retrying, {} failed", std::max(row.attempts, row.ahead.attempts)));
+      return badge("warn", fmt::format("retrying, {} failed attempts",
+                                       std::max(row.attempts, row.ahead.attempts)));
     case Concern::kProbation:
       return badge("warn", "probation");
     case Concern::kStalled:
@@ -104,7 +104,7 @@ std::string condition_badge(const Condition& condition) {
   return badge("bad", "blocked");
 }
 
-/// What messages wait for outside of their processes, in the words of `pawl status`.
+/// The conditions that messages of live processes wait for, in the words of `pawl status`.
 std::string conditions_html(const std::vector<ledger::SharedCondition>& conditions) {
   std::string text;
   for (const auto& [condition, owners] : conditions) {
@@ -118,7 +118,7 @@ std::string conditions_html(const std::vector<ledger::SharedCondition>& conditio
             : link("/partition", of_partition({condition.topic, condition.partition}), what),
         escape(engine::text_of(condition)), escape(fmt::format("{}", fmt::join(owners, ", "))));
   }
-  return text.empty() ? text : "<section><h2>What messages wait for</h2>\n" + text + "</section>\n";
+  return text.empty() ? text : "<section><h2>Conditions</h2>\n" + text + "</section>\n";
 }
 
 std::string partition_confirm(const Frame& frame, const PartitionPage& page) {
@@ -133,26 +133,27 @@ std::string partition_confirm(const Frame& frame, const PartitionPage& page) {
     return confirm_html(
         frame, "/partition", fmt::format("Resume {}?", name),
         row.state == PartitionState::kHalted
-            ? fmt::format("It goes on with offset {}, the message that it halted at. If the cause "
-                          "is still there it halts again.",
-                          row.stored.next())
-            : fmt::format("It goes on with offset {}.", row.stored.next()),
+            ? fmt::format(
+                  "It resumes at offset {}, where it halted. If the cause persists, it halts "
+                  "again.",
+                  row.stored.next())
+            : fmt::format("It resumes at offset {}.", row.stored.next()),
         inputs, page.reason, "Resume", back);
   }
   if (page.action == "pause" && row.state != PartitionState::kPaused) {
     return confirm_html(frame, "/partition", fmt::format("Pause {}?", name),
-                        fmt::format("It stops behind offset {}, until somebody resumes it. "
-                                    "Nothing is lost.",
-                                    row.stored.last()),
+                        fmt::format("It stops before offset {} until an operator resumes it. "
+                                    "No message is lost.",
+                                    row.stored.next()),
                         inputs, page.reason, "Pause", back);
   }
   if (page.action == "skip" && row.halt.message_offset) {
-    inputs += hidden("offset", std::to_string(*row.halt.message_offset));
-    return confirm_html(frame, "/partition",
-                        fmt::format("Skip offset {} of {}?", *row.halt.message_offset, name),
-                        "The message is left out for good, and the partition goes on behind it. "
-                        "The message is kept in pawl.skipped_messages. Kafka is asked for it.",
-                        inputs, page.reason, "Skip the message", back);
+    const auto offset = *row.halt.message_offset;
+    inputs += hidden("offset", std::to_string(offset));
+    return confirm_html(frame, "/partition", fmt::format("Skip {}@{}?", name, offset),
+                        "The message is never applied, and the partition resumes after it. pawl "
+                        "reads the message from Kafka and stores it in pawl.skipped_messages.",
+                        inputs, page.reason, "Skip message", back);
   }
   return {};
 }
@@ -206,8 +207,8 @@ std::string sparkline(const std::vector<std::optional<double>>& all) {
 std::string partitions_html(const Frame& frame, const PartitionsPage& page) {
   if (!page.known) {
     return in_frame(frame, "Partitions",
-                    "<p class=\"nothing\">This database knows no such consumer yet. It is made "
-                    "when the consumer first runs.</p>");
+                    "<p class=\"nothing\">This database does not contain the consumer yet. It is "
+                    "created when the consumer first runs.</p>");
   }
   const auto bad_if = [](std::size_t number, const char* kind) {
     return number > 0 ? std::string(kind) : std::string();
@@ -218,7 +219,7 @@ std::string partitions_html(const Frame& frame, const PartitionsPage& page) {
   std::string content = "<div class=\"tiles\">";
   content += count_tile("Partitions", page.partitions, "");
   content += count_tile("Halted", page.counts.halted, "bad");
-  content += count_tile("Without owner", page.counts.unowned, "warn");
+  content += count_tile("Unowned", page.counts.unowned, "warn");
   content += count_tile("Paused", page.counts.paused, "warn");
   for (const auto& [name, number] : {std::pair{"Retrying", page.counts.retrying},
                                      {"On probation", page.counts.on_probation},
@@ -231,7 +232,8 @@ std::string partitions_html(const Frame& frame, const PartitionsPage& page) {
   const auto letters_tile = [&](const std::string& name, std::int64_t letters, const Fields& which,
                                 const char* mark) {
     content += tile(
-        name, link("/letters", which, (page.letters.more ? "at least " : "") + grouped(letters)),
+        name,
+        link("/dead-letters", which, (page.letters.more ? "at least " : "") + grouped(letters)),
         bad_if(static_cast<std::size_t>(letters), mark));
   };
   letters_tile("Dead letters", page.letters.dead, {{"status", "dead"}}, "bad");
@@ -249,18 +251,18 @@ std::string partitions_html(const Frame& frame, const PartitionsPage& page) {
       "role=\"search\">{}<label>State <select name=\"state\">{}{}{}{}{}</select></label>"
       "<button>Filter</button></form>\n",
       input_html("Topic", "topic", page.topic, "type=\"search\" data-slash"),
-      option_html("", "all", page.state), option_html("trouble", "any trouble", page.state),
-      option_html("halted", "halted", page.state), option_html("unowned", "no owner", page.state),
+      option_html("", "all", page.state), option_html("problem", "with problems", page.state),
+      option_html("halted", "halted", page.state), option_html("unowned", "unowned", page.state),
       option_html("paused", "paused", page.state));
-  TableHtml table("Partitions, those in trouble first");
+  TableHtml table("Partitions, those with problems first");
   table.column("Partition");
   table.column("State");
   table.column("Lag", "number");
   table.column("Lag over time");
   table.column("Rate", "number");
   table.column("Rate over time");
-  table.column("Next offset", "number");
-  table.column("Last change");
+  table.column("Offset", "number");
+  table.column("Updated");
   if (frame.actor)
     table.column("Actions");
   table.column("Owner");
@@ -280,20 +282,21 @@ std::string partitions_html(const Frame& frame, const PartitionsPage& page) {
     cells.push_back(row.owned() ? escape(row.owner) : "–");
     table.row(cells);
   }
-  content += table.text("No partition is like that.");
+  content += table.text("No partition matches the filter.");
   if (page.left_out > 0) {
-    content += fmt::format("<p class=\"meta\">{} more are left out; the filter finds them.</p>",
+    content += fmt::format("<p class=\"meta\">{} more are not shown. Use the filter.</p>",
                            grouped(static_cast<std::int64_t>(page.left_out)));
   }
   content +=
       page.total.period.count() > 0
           ? fmt::format(
-                "<p class=\"meta\">Rates and lines cover the last {} s, sampled by this process "
-                "every {} s. Each lag is of the last sample, at {}.</p>",
+                "<p class=\"meta\">Rates and charts cover the last {} s. This process takes a "
+                "sample "
+                "every {} s. Each lag is from the last sample, at {}.</p>",
                 page.total.period.count(), Samples::kInterval.count(), instant_html(page.total.at))
           : fmt::format(
-                "<p class=\"meta\">Rates and lines are not known yet: this process has just "
-                "started to sample them, every {} s.</p>",
+                "<p class=\"meta\">Rates and charts are not available yet. This process takes a "
+                "sample every {} s.</p>",
                 Samples::kInterval.count());
   return in_frame(frame, "Partitions", content + "</section>\n");
 }
@@ -317,10 +320,10 @@ std::string partition_html(const Frame& frame, const PartitionPage& page) {
     facts.add("Halted at offset",
               row.halt.message_offset ? grouped(*row.halt.message_offset) : "–");
   }
-  facts.add("Next offset", grouped(row.stored.next()));
+  facts.add("Offset", grouped(row.stored.next()));
   const auto& course = page.line.course;
   const auto seen_at = course.at ? " at " + instant_html(course.at) : std::string();
-  facts.add("End of the log", grouped_or_unknown(course.end) + seen_at);
+  facts.add("End", grouped_or_unknown(course.end) + seen_at);
   facts.add("Lag",
             grouped_or_unknown(course.lag) + seen_at + " " + sparkline(as_numbers(course.lags)));
   facts.add(
@@ -328,21 +331,22 @@ std::string partition_html(const Frame& frame, const PartitionPage& page) {
       rate_text(course.rate) +
           (course.period.count() > 0 ? fmt::format(" over {} s ", course.period.count()) : " ") +
           sparkline(course.rates));
-  facts.add("Owner", row.owned() ? escape(row.owner) : "none");
+  facts.add("Owner", row.owned() ? escape(row.owner) : "–");
   facts.add("Applied", grouped(row.applied));
   facts.add("Duplicates", grouped(row.duplicates));
   facts.add("Skipped", grouped(row.skipped));
   facts.add("Dead letters and retries",
-            link("/letters", of_partition(row.partition), grouped(row.dead)));
+            link("/dead-letters", of_partition(row.partition), grouped(row.dead)));
   facts.add("Parked", grouped(row.parked));
-  facts.add("Last change", time_html(row.updated_at));
+  facts.add("Updated", time_html(row.updated_at));
   content += facts.text();
-  content += "<section><h2>History</h2>" +
-             (page.history_problem.empty()
-                  ? history_table(frame, page.history, false)
-                  : "<p class=\"nothing\">It cannot be read: " + escape(page.history_problem) +
-                        ". The role lacks SELECT on pawl.offset_history.</p>") +
-             "</section>";
+  content +=
+      "<section><h2>History</h2>" +
+      (page.history_problem.empty()
+           ? history_table(frame, page.history, false)
+           : "<p class=\"nothing\">The history cannot be read: " + escape(page.history_problem) +
+                 ". The role lacks the privilege SELECT on pawl.offset_history.</p>") +
+      "</section>";
   return in_frame(frame, cli::name_of(row.partition), content);
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <string_view>
 
 #include "console/partition_view.hpp"
 #include "console/printable.hpp"
@@ -12,15 +13,16 @@ namespace pawl::dashboard {
 namespace {
 
 constexpr std::size_t kShortText = 160;
+constexpr std::size_t kDay = std::string_view("2026-01-31").size();
 constexpr const char* kNotSignedIn = "<span class=\"unknown\">sign in</span>";
 
 struct NavigationEntry {
   const char* path;
   const char* text;
 };
-constexpr NavigationEntry kNavigation[] = {{"/", "Partitions"},   {"/letters", "Dead letters"},
-                                           {"/keys", "Keys"},     {"/outbox", "Outbox"},
-                                           {"/leases", "Leases"}, {"/history", "History"}};
+constexpr NavigationEntry kNavigation[] = {{"/", "Partitions"}, {"/dead-letters", "Dead letters"},
+                                           {"/keys", "Keys"},   {"/outbox", "Outbox"},
+                                           {"/calls", "Calls"}, {"/history", "History"}};
 
 std::string who(const Frame& frame) {
   if (frame.actor) {
@@ -33,11 +35,11 @@ std::string who(const Frame& frame) {
   }
   if (frame.may_sign_in)
     return "<span>read-only</span><a href=\"/sign-in\">Sign in to act</a>";
-  return frame.may_act ? "<span>read-only: the proxy names nobody</span>"
+  return frame.may_act ? "<span>read-only: the proxy sends no user name</span>"
                        : "<span>read-only</span>";
 }
 
-/// What a consumer does itself, for a cause in its message or in Kafka.
+/// Whether a consumer takes this action, for a cause in a message or in Kafka.
 bool is_own_action(const std::string& action) {
   return action == "halt" || action == "first assignment";
 }
@@ -63,7 +65,10 @@ std::string short_text(const std::string& text) {
 std::string time_html(const std::string& rfc3339) {
   if (rfc3339.empty())
     return "–";
-  return fmt::format("<time datetime=\"{0}\">{0}</time>", escape(rfc3339));
+  auto shown = rfc3339;
+  if (shown.size() > kDay && shown[kDay] == 'T' && shown.ends_with('Z'))
+    shown = shown.substr(0, kDay) + ' ' + shown.substr(kDay + 1, shown.size() - kDay - 2) + " UTC";
+  return fmt::format("<time datetime=\"{}\">{}</time>", escape(rfc3339), escape(shown));
 }
 
 std::string instant_html(const std::optional<ledger::Instant>& time) {
@@ -90,7 +95,8 @@ std::string in_frame(const Frame& frame, const std::string& title, const std::st
     const auto now =
         std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
     age = fmt::format(
-        "<p class=\"live\" data-live>This page is of {}. It does not refresh itself.</p>\n",
+        "<p class=\"live\" data-live>Generated at {}. This page does not refresh "
+        "automatically.</p>\n",
         instant_html(now));
   }
   std::string messages;
@@ -105,7 +111,7 @@ std::string in_frame(const Frame& frame, const std::string& title, const std::st
       "<meta name=\"color-scheme\" content=\"light dark\"><title>{0} – {1}</title>"
       "<link rel=\"icon\" href=\"data:,\"><link rel=\"stylesheet\" href=\"/assets/style.css\">"
       "<script src=\"/assets/script.js\" defer></script></head>\n<body>"
-      "<a class=\"skip\" href=\"#main\">To the content</a>"
+      "<a class=\"skip\" href=\"#main\">Skip to content</a>"
       "<header><div class=\"brand\"><b>pawl</b> <span>{2}/{1}</span></div>"
       "<nav aria-label=\"Pages\">{3}</nav><div class=\"who\">{4}</div></header>\n"
       "{8}<main id=\"main\" tabindex=\"-1\"{5}><h1>{0}</h1>\n{6}{7}</main></body></html>\n",
@@ -140,7 +146,7 @@ std::string confirm_html(const Frame& frame, const std::string& path, const std:
       "<form method=\"post\" action=\"{}\" data-once>{}{}"
       "<label>Reason <input name=\"reason\" value=\"{}\" required maxlength=\"500\" autofocus "
       "autocomplete=\"off\"></label>"
-      "<p class=\"meta\">It is kept in the history, as by {}.</p>"
+      "<p class=\"meta\">The history records it with the name {}.</p>"
       "<p><button class=\"primary\">{}</button> <a class=\"button\" href=\"{}\">Cancel</a></p>"
       "</form></section>\n",
       title, what, path, hidden("form_key", frame.actor->form_key), inputs, escape(reason),
@@ -149,7 +155,7 @@ std::string confirm_html(const Frame& frame, const std::string& path, const std:
 
 std::string history_table(const Frame& frame, const std::vector<ledger::HistoryRow>& rows,
                           bool with_place) {
-  TableHtml table(with_place ? "What was done" : "What was done to this partition");
+  TableHtml table(with_place ? "Actions and halts" : "Actions and halts of this partition");
   table.column("Time");
   if (with_place)
     table.column("Partition");
@@ -173,13 +179,13 @@ std::string history_table(const Frame& frame, const std::vector<ledger::HistoryR
       cells.push_back(escape(row.actor));
     table.row(cells);
   }
-  return table.text("Nothing yet.");
+  return table.text("The history is empty.");
 }
 
 std::string for_actors_html(const Frame& frame, const std::string& what) {
   return fmt::format("<p class=\"nothing\">{} only {}.</p>", what,
                      frame.may_sign_in ? "after you <a href=\"/sign-in\">sign in</a>"
-                     : frame.may_act   ? "if the proxy names you"
+                     : frame.may_act   ? "if the proxy sends your user name"
                                        : "if monitoring.actions_token is set");
 }
 
@@ -189,6 +195,10 @@ Fields of_partition(const TopicPartition& partition) {
 
 std::string place_text(const TopicPartition& partition) {
   return escape(cli::name_of(partition));
+}
+
+std::string place_text(const TopicPartition& partition, std::int64_t offset) {
+  return fmt::format("{}@{}", place_text(partition), offset);
 }
 
 std::string key_html(const Frame& frame, const std::string& key) {

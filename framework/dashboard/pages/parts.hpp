@@ -73,7 +73,7 @@ class Facts {
 [[nodiscard]] std::string hidden(const std::string& name, const std::string& value);
 /// Its first line, as far as a table bears it.
 [[nodiscard]] std::string short_text(const std::string& text);
-/// Of RFC 3339; "–" where it is empty.
+/// An instant of RFC 3339 as "2026-01-31 12:00:00 UTC"; "–" if it is empty.
 [[nodiscard]] std::string time_html(const std::string& rfc3339);
 [[nodiscard]] std::string instant_html(const std::optional<ledger::Instant>& time);
 [[nodiscard]] std::string dash_if_empty(const std::string& text);
@@ -89,7 +89,7 @@ class Facts {
                                       const std::string& chosen);
 [[nodiscard]] std::string input_html(const std::string& label, const std::string& name,
                                      const std::string& value, const std::string& more = "");
-/// The form that confirms an action. `inputs`: hidden fields, and whatever else it asks.
+/// The form that confirms an action. `inputs`: hidden fields, and further ones of this action.
 [[nodiscard]] std::string confirm_html(const Frame& frame, const std::string& path,
                                        const std::string& title, const std::string& what,
                                        const std::string& inputs, const std::string& reason,
@@ -101,7 +101,9 @@ class Facts {
 /// A paragraph in place of what this person does not see. `what`: "Keys are shown".
 [[nodiscard]] std::string for_actors_html(const Frame& frame, const std::string& what);
 [[nodiscard]] Fields of_partition(const TopicPartition& partition);
+/// "orders[3]", and a message "orders[3]@341".
 [[nodiscard]] std::string place_text(const TopicPartition& partition);
+[[nodiscard]] std::string place_text(const TopicPartition& partition, std::int64_t offset);
 /// A key is content of a message.
 [[nodiscard]] std::string key_html(const Frame& frame, const std::string& key);
 

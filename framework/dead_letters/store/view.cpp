@@ -340,7 +340,7 @@ void DeadLetterView::name_left_parked(postgres::Session& session,
     left.insert(integer(found.get(), row, 0));
   for (auto& letter : letters) {
     if (left.contains(letter.id))
-      letter.error = "no dead letter of its record key is left: it waits for a replay";
+      letter.error = "no dead letter of its record key remains, so it waits for a replay";
   }
 }
 

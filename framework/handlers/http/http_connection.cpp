@@ -44,7 +44,7 @@ void add(HeaderList& headers, const std::string& header) {
   const auto line = empty ? header.substr(0, colon) + ";" : header;
   auto* const longer = curl_slist_append(headers.get(), line.c_str());
   if (longer == nullptr)
-    throw NotDone("libcurl has no memory for a header");
+    throw NotDone("out of memory for a header of libcurl");
   (void)headers.release();
   headers.reset(longer);
 }
@@ -61,7 +61,7 @@ class Added {
  public:
   Added(CURLM* multi, CURL* easy) : multi_(multi), easy_(easy) {
     if (curl_multi_add_handle(multi_, easy_) != CURLM_OK)
-      throw NotDone("libcurl cannot begin a transfer");
+      throw NotDone("libcurl cannot start a transfer");
   }
   ~Added() { curl_multi_remove_handle(multi_, easy_); }
   Added(const Added&) = delete;
@@ -84,7 +84,7 @@ HttpConnection::HttpConnection() : multi_(curl_multi_init()), easy_(curl_easy_in
     return;
   curl_easy_cleanup(easy_);
   curl_multi_cleanup(multi_);
-  throw NotDone("libcurl has no memory for a connection");
+  throw NotDone("out of memory for a connection of libcurl");
 }
 
 HttpConnection::~HttpConnection() {
@@ -149,7 +149,7 @@ template <typename Value>
 void HttpConnection::set(CURLoption option, Value value) {
   const auto code = curl_easy_setopt(easy_, option, value);
   if (code != CURLE_OK)
-    throw NotDone(fmt::format("libcurl refuses an option: {}", curl_easy_strerror(code)));
+    throw NotDone(fmt::format("libcurl rejects an option: {}", curl_easy_strerror(code)));
 }
 
 void HttpConnection::reset() {
@@ -253,7 +253,7 @@ std::string HttpConnection::text_of(CURLcode code) const {
   if (sent_ == Sent::kAgain)
     return "the remote service closed the kept connection";
   if (too_early_)
-    return "a response began before the server had received the request";
+    return "a response started before the server had received the request";
   if (code == CURLE_ABORTED_BY_CALLBACK && stop_.stop_requested())
     return "the call was stopped";
   return error_[0] == '\0' ? curl_easy_strerror(code) : error_.data();

@@ -418,7 +418,7 @@ std::string RequestTemplate::origin() const {
 void RequestTemplate::require_origin(const std::string& url) const {
   if (!url.starts_with(origin_) ||
       (url.size() > origin_.size() && url[origin_.size()] != '/' && url[origin_.size()] != '?'))
-    throw NotDone("the URL's host is another one than when the program started; restart it");
+    throw NotDone("the host of the URL has changed since the program started. Restart the program");
 }
 
 HttpRequest RequestTemplate::render(const Message& message, message::JsonView& json) const {
@@ -435,8 +435,8 @@ HttpRequest RequestTemplate::render(const Message& message, message::JsonView& j
     // Of a file, or the environment.
     if (text.find_first_of(std::string_view("\r\n\0", 3)) != std::string::npos) {
       throw NotDone(
-          fmt::format("the header {} would have more than one line; let what its ${{...}} stand "
-                      "for be one line",
+          fmt::format("the header {} would have more than one line. Use values of one line for its "
+                      "${{...}}",
                       name));
     }
     request.headers.push_back(fmt::format("{}: {}", name, text));

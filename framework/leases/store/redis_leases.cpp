@@ -258,7 +258,7 @@ bool RedisLeases::give_back(postgres::Session& /*session*/, const KeyLease& leas
     return scripts.give_back(connection, lease, how, settled, settings_.history);
   });
   if (!told)
-    throw LeasesAway("Redis does not respond, or refuses");
+    throw LeasesAway("Redis did not respond, or rejected the request");
   return *told;
 }
 

@@ -21,7 +21,7 @@ constexpr std::string_view kState = R"sql(
          SELECT CASE WHEN l.owner IS NOT NULL AND NOT h.held AND NOT l.done
                      THEN least(l.unknown_since, l.started_at) ELSE l.unknown_since END AS since) u
    CROSS JOIN LATERAL (
-         SELECT CASE WHEN h.held THEN 'in hand' WHEN l.done THEN 'done'
+         SELECT CASE WHEN h.held THEN 'in flight' WHEN l.done THEN 'done'
                      WHEN u.since IS NOT NULL THEN 'unknown' ELSE 'waits' END AS state) x
 )sql";
 
@@ -60,7 +60,7 @@ constexpr std::string_view kList = R"sql(
 )sql";
 
 constexpr std::string_view kCount = R"sql(
-  SELECT count(*) FILTER (WHERE x.state = 'in hand'), count(*) FILTER (WHERE x.state = 'done'),
+  SELECT count(*) FILTER (WHERE x.state = 'in flight'), count(*) FILTER (WHERE x.state = 'done'),
          count(*) FILTER (WHERE x.state = 'unknown'),
          (SELECT count(*) FROM pawl.lease_losses z JOIN pawl.consumer_topics t USING (source_id)
            WHERE t.consumer_id = $1::integer)
@@ -100,7 +100,7 @@ std::string with_state(std::string_view text) {
 }
 
 LeaseState parse_lease_state(const std::string& state) {
-  if (state == "in hand")
+  if (state == "in flight")
     return LeaseState::kInHand;
   if (state == "done")
     return LeaseState::kDone;
