@@ -9,6 +9,7 @@
 #include <string>
 
 #include "config/documents.hpp"
+#include "ops/reference_pages.hpp"
 
 namespace {
 
@@ -29,10 +30,13 @@ int main(int argc, char** argv) {
   }
   try {
     const std::filesystem::path folder = argv[1];
+    const auto reference = folder / "docs" / "reference";
     const auto table = pawl::config::option_table();
     write(folder / "conf" / "reference.toml", pawl::config::reference_toml(table));
     for (const auto& page : pawl::config::reference_pages(table))
-      write(folder / "docs" / "reference" / (page.name + ".md"), page.text);
+      write(reference / (page.name + ".md"), page.text);
+    write(reference / "events.md", pawl::ops::events_page());
+    write(reference / "metrics.md", pawl::ops::metrics_page());
     return 0;
   } catch (const std::exception& error) {
     std::cerr << "pawl-documents: " << error.what() << '\n';
