@@ -4,7 +4,7 @@
   pages_test.py ROOT
 
 * Links lead to files and headings that exist, and paths in backticks exist.
-* Each block of commands is run by a test, or gives the reason why not.
+* Each block of commands is run by a test, or gives the reason why not. A test names the page, or the block.
 * The runbook has a row for each warning, each event of level warn and error, each alert, and each halt.
 """
 
@@ -48,9 +48,13 @@ def check_links(root, page):
             failures.append(f"{name}: {path} does not exist")
 
 
-def check_commands(root, page):
+def check_commands(root, page, tests):
     """Blocks without a language, and those of a shell, are commands."""
     before, inside = "", False
+    path = str(page.relative_to(root)).removeprefix("docs/").removesuffix(".md")
+    for name in set(re.findall(r"^<!-- tested: (\S+) -->$", page.read_text(encoding="utf-8"), re.MULTILINE)):
+        if path not in tests if name == "run" else name.partition(".")[0] not in tests:
+            failures.append(f"{page.relative_to(root)}: no test uses the block {name}")
     for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1):
         if line.startswith("```"):
             if not inside and line[3:].strip() in ("", "sh", "bash", "console") and not re.match(
@@ -105,11 +109,13 @@ def check_runbook(root):
 
 def main():
     root = Path(sys.argv[1]).resolve()
+    tests = "\n".join(file.read_text(encoding="utf-8") for pattern in ("*.sh", "*.py", "*.cpp")
+                      for file in sorted((root / "tests").glob(f"**/{pattern}")) if file != Path(__file__).resolve())
     pages = [root / "README.md", root / "CONTRIBUTING.md", *sorted((root / "docs").glob("**/*.md"))]
     for page in pages:
         check_links(root, page)
         if page.is_relative_to(root / "docs") or page.name == "README.md":
-            check_commands(root, page)
+            check_commands(root, page, tests)
     check_runbook(root)
     if failures:
         print(*failures, sep="\n")
