@@ -8,26 +8,8 @@ write_documents() { # PROGRAMS FOLDER
     "$1/pawl-documents" "$2"
     "$1/pawl" manual --markdown >"$reference/commands.md"
     python3 "$root/scripts/lib/schema-page.py" "$root/migrations" >"$reference/schema.md"
-    json_page >"$reference/json-output.md"
+    python3 "$root/scripts/lib/json-page.py" "$root/docs/reference/json" >"$reference/json-output.md"
     write_versions "$2"
-}
-
-# The schemas of commands with --json.
-json_page() {
-    local name
-    cat <<'MARKDOWN'
-# JSON output
-
-Every command that prints data has `--json`, and this page links the schema of its output. Keys are only added in a minor
-version. An unknown value is `null`. Timestamps are RFC 3339 in UTC. The schemas mark prose, which is not stable.
-
-| Command | Schema |
-|---|---|
-MARKDOWN
-    for name in "$root"/docs/reference/json/*.json; do
-        name=$(basename -- "$name" .json)
-        echo "| \`${name//-/ } --json\` | [$name.json](json/$name.json) |"
-    done
 }
 
 # From the pages themselves, so after all others.
