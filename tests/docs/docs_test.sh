@@ -68,7 +68,7 @@ publish() { # TOPIC VALUE HEADERS
 
 quietly createdb payments
 quietly pawl migrate up --config payments.toml
-quietly pawl migrate up --config payments.toml --name payments --dir apps/payments/migrations
+quietly pawl migrate up --database postgresql://localhost/payments --name payments --dir apps/payments/migrations
 query "INSERT INTO accounts (id) SELECT 'account-' || lpad(n::text, 4, '0') FROM generate_series(0, 999) AS n;
        INSERT INTO accounts (id) VALUES ('alice')"
 quietly payments-produce --bootstrap-servers "$bootstrap" --payments 1000
