@@ -3,7 +3,8 @@
 
   pages_test.py ROOT
 
-* Links lead to files and headings that exist, and paths in backticks exist.
+* Links lead to files and headings that exist, and paths in backticks exist. Pages that the program and its files name
+  exist as well.
 * Each block of commands is run by a test, or gives the reason why not. A test names the page, or the block.
 * The runbook has a row for each warning, each event of level warn and error, each alert, and each halt.
 """
@@ -11,6 +12,9 @@
 import re
 import sys
 from pathlib import Path
+
+# Placeholders in texts.
+EXAMPLE_PAGES = {"docs/NAME.md", "docs/reference/SECTION.md"}
 
 failures = []
 
@@ -46,6 +50,19 @@ def check_links(root, page):
     for path in re.findall(r"`((?:framework|tests|scripts|conf|apps|migrations|docs|bench|cmake|packaging)/[\w./-]*)`", text):
         if not (root / path).exists():
             failures.append(f"{name}: {path} does not exist")
+
+
+def check_named_pages(root):
+    """Pages in texts, comments, and files that are shipped."""
+    for folder in ("framework", "apps", "conf", "migrations", "packaging", "scripts", "tests"):
+        for file in sorted((root / folder).glob("**/*")):
+            if not file.is_file() or file.suffix in (".json", ".pyc"):
+                continue
+            for page, anchor in re.findall(r"\b(docs/[\w/-]+\.md)(?:#([\w-]+))?", file.read_text(encoding="utf-8", errors="replace")):
+                target = root / page
+                if page not in EXAMPLE_PAGES and (not target.exists() or (
+                        anchor and anchor not in headings(target.read_text(encoding="utf-8")))):
+                    failures.append(f"{file.relative_to(root)}: there is no {page}{'#' + anchor if anchor else ''}")
 
 
 def check_commands(root, page, tests):
@@ -116,6 +133,7 @@ def main():
         check_links(root, page)
         if page.is_relative_to(root / "docs") or page.name == "README.md":
             check_commands(root, page, tests)
+    check_named_pages(root)
     check_runbook(root)
     if failures:
         print(*failures, sep="\n")

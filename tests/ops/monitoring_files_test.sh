@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The files for Prometheus and Grafana in conf/, and docs/reference/metrics.md, against the metrics in the source.
+# What conf/ has for Prometheus and Grafana, and what docs/observe.md says of it, against the metrics
+# that the source has.
 #   monitoring_files_test.sh
 set -euo pipefail
 
@@ -32,9 +33,9 @@ for file in conf/prometheus/alerts.yml conf/grafana/pawl.json; do
     [[ -z $unknown ]] || fail "$file names what is no metric: $unknown"
 done
 # shellcheck disable=SC2016 # backticks are Markdown's
-grep -oE '`pawl_[a-z_]+`' "$root/docs/reference/metrics.md" | tr -d '`' | sort -u >"$work/documented"
+grep -oE '`pawl_[a-z_]+`' "$root/docs/observe.md" | tr -d '`' | sort -u >"$work/documented"
 difference=$(comm -3 "$work/metrics" "$work/documented")
-[[ -z $difference ]] || fail "docs/reference/metrics.md and the metrics differ: $difference"
+[[ -z $difference ]] || fail "docs/observe.md and the metrics differ: $difference"
 
 # Each query of the dashboard is PromQL, with Grafana's variables replaced.
 python3 - "$root/conf/grafana/pawl.json" >"$work/dashboard.yml" <<'PYTHON'
