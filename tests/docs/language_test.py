@@ -5,7 +5,8 @@
   language_test.py ROOT --report   also counts discouraged terms, long sentences, and long pages
 
 Texts are the pages (README.md, docs/), the public headers, conf/, the comments that the schema stores,
-the dashboard, and every string literal of the programs. Comments of private code are not texts.
+the dashboard, the scripts that users run, and every string literal of the programs. Comments of private code
+are not texts.
 """
 
 import re
@@ -156,6 +157,11 @@ def schema_comments(source):
         yield match.start(), match[1]
 
 
+def without_comments(source):
+    """A shell script's text; comments become spaces, so that offsets stay."""
+    return [(0, re.sub(r"(?m)(^|[ \t])#.*$", lambda match: " " * len(match[0]), source))]
+
+
 def whole(source):
     return [(0, source)]
 
@@ -178,6 +184,7 @@ AREAS = [
     ("pages", ["README.md", "docs/**/*.md"], whole),
     ("public headers", ["framework/include/pawl/**/*.hpp"], whole),
     ("programs", ["framework/**/*.cpp", "framework/**/*.hpp", "apps/**/*.cpp"], shown_literals),
+    ("scripts", ["scripts/migrate", "scripts/demo"], without_comments),
     ("dashboard", ["framework/dashboard/*.js"], shown_literals),
     ("configuration", ["conf/**/*.toml", "conf/**/*.yml", "conf/**/*.json"], whole),
     ("schema", ["migrations/*.sql"], schema_comments),
