@@ -6,7 +6,7 @@
 * Links lead to files and headings that exist, and paths in backticks exist. Pages that the program and its files name
   exist as well.
 * Each block of commands is run by a test, or gives the reason why not. A test names the page, or the block.
-* The runbook has a row for each warning, each event of level warn and error, each alert, and each halt.
+* The runbook has a row for each alert and each halt. (tests/ops/warnings_test.cpp compares events and warnings.)
 """
 
 import re
@@ -81,11 +81,11 @@ def check_commands(root, page, tests):
         before = line
 
 
-def rows(page, heading=""):
-    """The codes in the first column of a page's tables, or of those below one heading."""
-    codes, here = set(), not heading
+def rows(page, heading):
+    """The codes in the first column of the tables below a heading."""
+    codes, here = set(), False
     for line in page.read_text(encoding="utf-8").splitlines():
-        if heading and line.startswith("## "):
+        if line.startswith("## "):
             here = line == f"## {heading}"
         if here and line.startswith("| `"):
             codes.update(re.findall(r"`([^`]+)`", line.split(" | ")[0]))
@@ -110,13 +110,6 @@ def compare(what, documented, known):
 
 def check_runbook(root):
     runbook = root / "docs/runbook"
-    table = re.findall(r"^\| `(\w+)` \| (\S+) \|", (root / "docs/reference/events.md").read_text(encoding="utf-8"), re.MULTILINE)
-    loud = {name for name, level in table if level in ("warn", "error")}
-    events = rows(runbook / "events.md") - rows(runbook / "events.md", "Alerts")
-    warnings = rows(runbook / "warnings.md")
-    # The log of a stopped consumer has the level of its end.
-    compare("event", events | warnings, loud | {"consumer_stopped"})
-    compare("warning", warnings, rows(root / "docs/reference/events.md", "Warnings"))
     compare("alert", rows(runbook / "events.md", "Alerts"), constants(root / "framework/ops/alerts_message.hpp", "alert_kind"))
     halts = root / "framework/ledger/halt.hpp"
     compare("halt kind", rows(runbook / "halts.md", "Kinds"), constants(halts, "halt_kind"))
