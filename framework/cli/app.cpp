@@ -7,6 +7,7 @@
 #include <exception>
 #include <filesystem>
 #include <iostream>
+#include <memory>
 #include <system_error>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "console/bad_call.hpp"
 #include "console/command.hpp"
 #include "console/command_tree.hpp"
+#include "console/commands_page.hpp"
 #include "console/unknown_words.hpp"
 #include "dead_letters/commands.hpp"
 #include "kafka/handles.hpp"
@@ -131,8 +133,12 @@ void add_texts(CLI::App& root, cli::Command& program, cli::Commands& commands) {
       cli::zsh_completion);
   auto* manual = program.add_subcommand(
       "manual", fmt::format("Generate the manual page ({} manual | man -l -)", name));
-  commands.set_action(manual, [&root] {
-    std::cout << cli::manual_page(cli::tree_of(root), fmt::format("pawl {}", cli::pawl_version()));
+  auto markdown = std::make_shared<bool>(false);
+  manual->add_flag("--markdown", *markdown, "Generate Markdown instead");
+  commands.set_action(manual, [&root, markdown] {
+    const auto tree = cli::tree_of(root);
+    std::cout << (*markdown ? cli::commands_page(tree)
+                            : cli::manual_page(tree, fmt::format("pawl {}", cli::pawl_version())));
     return cli::kDone;
   });
 }

@@ -1,18 +1,22 @@
 #pragma once
 
 #include <string>
-#include <string_view>
+#include <vector>
 
 #include "config/option_table.hpp"
 
 namespace pawl::config {
 
-/// conf/reference.toml: every option of the table with what it means, and its default.
+/// conf/reference.toml: every option of the table with its meaning and its default.
 [[nodiscard]] std::string reference_toml(OptionTable table);
 
-/// docs/configuration.md with the tables of its options made anew: what stands between the lines
-/// "<!-- options: kafka -->" and "<!-- end of options -->". Throws std::runtime_error when the
-/// marks are not those of the table's sections, each once.
-[[nodiscard]] std::string with_option_tables(std::string_view markdown, OptionTable table);
+/// A page of docs/reference, without ".md" in its name.
+struct ReferencePage {
+  std::string name;
+  std::string text;
+};
+
+/// A page for each section of the configuration.
+[[nodiscard]] std::vector<ReferencePage> reference_pages(OptionTable table);
 
 }  // namespace pawl::config

@@ -107,10 +107,10 @@ matrix_title() {
     esac
 }
 
-# docs/versions.md: a row for each line.
+# docs/reference/versions.md: a row for each line.
 matrix_table() {
     local server version status release day tests seconds note
-    echo '| server | version | state | run on | when | test programs | time | |'
+    echo '| Server | Version | State | Release | Date | Test programs | Time | Note |'
     echo '|---|---|---|---|---|---|---|---|'
     while IFS='|' read -r server version status release day tests seconds note; do
         echo "| $(matrix_title "$server") | $version | $status | $release | $day | $tests | ${seconds:+$seconds s} | $note |"
@@ -142,15 +142,14 @@ with_versions() { # FILE TEXT
         END { exit !found }' "$1"
 }
 
-write_versions() {
-    local file
-    for file in README.md docs/versions.md; do
-        if [[ $file == README.md ]]; then
-            with_versions "$root/$file" "$(matrix_summary)"
-        else
-            with_versions "$root/$file" "$(matrix_table)"
-        fi >"$root/$file.new" || { rm -f -- "$root/$file.new"; fail "$file has no marks <!-- versions: ... --> and <!-- /versions -->"; }
-        cat -- "$root/$file.new" >"$root/$file"
-        rm -f -- "$root/$file.new"
+# Into another folder than the checkout for the test that compares.
+write_versions() { # FOLDER
+    local file text
+    mkdir -p -- "$1/docs/reference"
+    for file in README.md docs/reference/versions.md; do
+        if [[ $file == README.md ]]; then text=$(matrix_summary); else text=$(matrix_table); fi
+        text=$(with_versions "$root/$file" "$text") ||
+            fail "$file has no marks <!-- versions: ... --> and <!-- /versions -->"
+        printf '%s\n' "$text" >"$1/$file"
     done
 }

@@ -44,7 +44,7 @@ missing_packages() {
         command -v openssl >/dev/null || echo openssl
         # Scripts of tests look at processes.
         command -v pgrep >/dev/null || echo procps
-        # A token command's, as docs/security.md has it.
+        # A token command's, as docs/security-kafka.md has it.
         command -v curl >/dev/null || echo curl
         # For promtool; the server itself is not started.
         command -v promtool >/dev/null || echo prometheus

@@ -35,6 +35,7 @@ declare -A room_may_include=(
                  ops outbox/store postgres'
     [cli]='audit audit/store config console dashboard dead_letters dead_letters/store engine handlers kafka leases leases/store ledger
            message ops outbox outbox/store postgres process redis retention retention/store text'
+    [documents]='config ops'
 )
 
 # The room of a path below framework/: "dead_letters/store" of dead_letters/store/view.hpp.

@@ -96,13 +96,17 @@ SecureServers::SecureServers() : kafka(kafka_options(*this)), postgres(postgres_
 SecureSite::SecureSite() : Site(SecureServers::shared().kafka, SecureServers::shared().postgres) {}
 
 std::string security_block(const std::string& name) {
-  const auto document = read_file(scripts_folder().parent_path() / "docs" / "security.md");
-  const auto mark = document.find("<!-- tested: " + name + " -->\n```");
-  if (mark == std::string::npos)
-    throw std::runtime_error("docs/security.md has no block " + name);
-  const auto fence = document.find("```", mark);
-  const auto start = document.find('\n', fence) + 1;
-  return document.substr(start, document.find("```", start) - start);
+  for (const char* page : {"security-postgresql.md", "security-kafka.md"}) {
+    const auto document = read_file(scripts_folder().parent_path() / "docs" / page);
+    const auto mark = document.find("<!-- tested: " + name + " -->\n```");
+    if (mark == std::string::npos)
+      continue;
+    const auto fence = document.find("```", mark);
+    const auto start = document.find('\n', fence) + 1;
+    return document.substr(start, document.find("```", start) - start);
+  }
+  throw std::runtime_error("docs/security-postgresql.md and docs/security-kafka.md have no block " +
+                           name);
 }
 
 std::string replaced(std::string text, const std::map<std::string, std::string>& replacements) {

@@ -9,14 +9,14 @@
 
 namespace pawl::testing {
 
-/// The fenced block behind <!-- tested: NAME --> in docs/security.md.
+/// The fenced block after <!-- tested: NAME --> in one of the pages about security.
 std::string security_block(const std::string& name);
 
 /// Each text that is a key in the place of itself; throws where the text has none.
 std::string replaced(std::string text, const std::map<std::string, std::string>& replacements);
 
 /// A Kafka and a PostgreSQL that demand authentication of everybody but the tests' own superusers,
-/// who come without TLS; and the files that docs/security.md speaks of.
+/// who come without TLS; and the files that the pages about security name.
 class SecureServers {
  public:
   /// Started at the first call, and then there for all tests.
@@ -40,7 +40,7 @@ class SecureServers {
   PostgresServer postgres;
 };
 
-/// A Site whose program connects as docs/security.md says.
+/// A Site whose program connects as the pages about security describe.
 class SecureSite : public Site {
  public:
   SecureSite();

@@ -1,5 +1,5 @@
-// How the program authenticates itself to Kafka: docs/security.md, on a broker that demands it and
-// lets nobody do what no ACL permits.
+// Authentication to Kafka as docs/security-kafka.md describes it, on a broker that requires it and
+// denies what no ACL permits.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -119,7 +119,7 @@ class TokenEndpoint {
   [[nodiscard]] int granted() const { return occurrences(server_.log(), "GRANTED"); }
   [[nodiscard]] int refused() const { return occurrences(server_.log(), "REFUSED"); }
 
-  /// A token command as docs/security.md has it, with the endpoint's secret in a file of curl's.
+  /// A token command as in docs/security-kafka.md, with the endpoint's secret in a file of curl's.
   [[nodiscard]] std::string command() const {
     const auto request = folder_.path() / "request";
     write_file(

@@ -1,5 +1,5 @@
-// How the program authenticates itself to PostgreSQL: docs/security.md, on a server that demands
-// it.
+// Authentication to PostgreSQL as docs/security-postgresql.md describes it, on a server that
+// requires it.
 #include <csignal>
 #include <pqxx/pqxx>
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Does what README.md and the pages for operators tell the reader, on private servers: the commands as
-# they stand there, in their order. Only Kafka's address is another one; PostgreSQL's port and user
-# come from libpq's environment.
+# Runs the commands of README.md and of the pages for operators on private servers, unchanged and in the order of the pages.
+# Only Kafka's address differs; PostgreSQL's port and user come from libpq's environment. The tutorial, which needs kcat and
+# the package, is run by tests/package/debian_test.sh. Its end is the start of these pages: the database payments, and the
+# topic payments with the account alice.
 #   docs_test.sh FOLDER_OF_PROGRAMS
 set -euo pipefail
 
@@ -28,39 +29,10 @@ fail() {
     exit 1
 }
 
-# ---- links and names -----------------------------------------------------------------------------
-
-# shellcheck disable=SC2016 # backticks are Markdown's
-# Relative links outside of code lead to files and headings that are there, and paths in backticks exist.
-check_references() { # MARKDOWN
-    local file=$1 folder target heading
-    folder=$(dirname -- "$file")
-    while IFS= read -r target; do
-        heading=''
-        [[ $target != *'#'* ]] || heading=${target#*#}
-        target=${target%%#*}
-        [[ -z $target || -e $folder/$target ]] || fail "${file#"$root/"}: there is no $target"
-        [[ -z $heading ]] || headings "$folder/${target:-$(basename -- "$file")}" | grep -qxF -- "$heading" ||
-            fail "${file#"$root/"}: ${target:-it} has no heading #$heading"
-    done < <(awk '/^```/ { code = !code } !code' "$file" |
-        grep -oE '\]\([^)]*\)' | sed -E 's/^\]\(//; s/\)$//' | grep -vE '^[a-z]+:' || true)
-    while IFS= read -r target; do
-        [[ -e $root/$target ]] || fail "${file#"$root/"}: there is no $target"
-    done < <(grep -oE '`(framework|tests|scripts|conf|apps|migrations|docs|bench|cmake)/[A-Za-z0-9_./-]*`' "$file" |
-        tr -d '`' | sort -u || true)
-}
-
-# As GitHub makes anchors of headings.
-headings() { # MARKDOWN
-    sed -nE 's/^#+ //p' "$1" | tr '[:upper:]' '[:lower:]' | sed -E 's/[^a-z0-9 _-]//g; s/ /-/g'
-}
-
-for document in "$root/README.md" "$root/CONTRIBUTING.md" "$root"/docs/*.md; do check_references "$document"; done
-
-# The README's config is the one in conf/, which adds only comments.
+# The README's configuration is that of conf/payments.toml without its comments.
 diff <("$root/tests/docs/blocks" "$root/README.md" payments.toml) \
     <(sed '/^#/d' "$root/conf/payments.toml" | sed '/./,$!d') ||
-    fail "the config in README.md is not conf/payments.toml"
+    fail "the configuration in README.md is not conf/payments.toml"
 
 # ---- the commands --------------------------------------------------------------------------------
 
@@ -70,102 +42,103 @@ bootstrap=$("$root/scripts/services" kafka start "$work/kafka")
 PGPORT=${url##*:}
 export PGPORT=${PGPORT%/*} PGHOST=127.0.0.1 PGUSER=postgres PATH="$programs:$PATH"
 
-# A checkout as the reader has it, with Kafka's address in its config.
-here="$work/a checkout"
-mkdir -p -- "$here/conf"
+# The reader's folder.
+here="$work/a folder"
+mkdir -p -- "$here"
 ln -s -- "$root/scripts" "$root/migrations" "$root/apps" "$here"
-sed "s/127.0.0.1:9092/$bootstrap/" "$root/conf/payments.toml" >"$here/conf/payments.toml"
+sed "s/127.0.0.1:9092/$bootstrap/" "$root/conf/payments.toml" >"$here/payments.toml"
 cd -- "$here"
 
 run_blocks() { # MARKDOWN
-    "$root/tests/docs/blocks" "$1" run | sed "s/127.0.0.1:9092/$bootstrap/g" >"$work/commands"
+    "$root/tests/docs/blocks" "$root/$1" run | sed "s/127.0.0.1:9092/$bootstrap/g" >"$work/commands"
     bash -o pipefail -e -x "$work/commands" </dev/null >"$work/output" 2>&1 ||
-        { tail -n 60 "$work/output" >&2; fail "a command of ${1#"$root/"} failed; what they said stands above"; }
+        { tail -n 60 "$work/output" >&2; fail "a command of $1 failed; its output is above"; }
 }
-query() { psql -XAtq -v ON_ERROR_STOP=1 -d postgresql://localhost/payments -c "$1"; }
+query() { psql -XAtq -v ON_ERROR_STOP=1 -d "postgresql://localhost/${2:-payments}" -c "$1"; }
 require() { # WHAT EXPECTED ACTUAL
     [[ $2 == "$3" ]] || { tail -n 60 "$work/output" >&2; fail "$1: expected $2, found $3"; }
 }
+quietly() { # COMMAND...
+    "$@" >"$work/output" 2>&1 </dev/null || { tail -n 60 "$work/output" >&2; fail "failed: $*"; }
+}
+publish() { # TOPIC VALUE HEADERS
+    query "SELECT pawl.publish('$1', 'alice', '$2', '$3')" >/dev/null
+    quietly pawl relay --config payments.toml --drain
+}
 
-run_blocks "$root/README.md"
-while IFS= read -r line; do
-    # How long it took differs, and whether the log's end was known at that moment.
-    text=${line% in [0-9]*}
-    grep -qF -- "${text%, lag [0-9]*}" "$work/output" || fail "README.md: nothing says '$line'"
-done < <("$root/tests/docs/blocks" "$root/README.md" run.log)
-require "payments in the ledger after the README" 1000 "$(query 'SELECT count(*) FROM ledger')"
-require "entries of the accounts" 1000 "$(query 'SELECT sum(entries) FROM accounts')"
+quietly createdb payments
+quietly pawl migrate up --config payments.toml
+quietly pawl migrate up --database postgresql://localhost/payments --name payments --dir apps/payments/migrations
+query "INSERT INTO accounts (id) SELECT 'account-' || lpad(n::text, 4, '0') FROM generate_series(0, 999) AS n;
+       INSERT INTO accounts (id) VALUES ('alice')"
+quietly payments-produce --bootstrap-servers "$bootstrap" --payments 1000
+quietly "$root/scripts/services" kafka create-topic "$work/kafka" orders 1
+publish payments '{"account": "alice", "amount": 10}' '{"event-id": "p-1"}'
+publish orders '{"event_id": "o-1", "customer": "alice", "total": 19.90}' '{}'
+quietly pawl run --config payments.toml --drain
+offsets() { query "SELECT partition, last_processed_offset FROM pawl.processed_kafka_offsets WHERE topic = 'payments' ORDER BY 1"; }
+drained=$(offsets)
+require "payments in the ledger" 1001 "$(query 'SELECT count(*) FROM ledger')"
 require "duplicates" 10 "$(query 'SELECT sum(duplicate_count) FROM pawl.processed_kafka_offsets')"
 
-# Handlers of other pages in the same config, against what stands in the database.
-check_handler() { # MARKDOWN BLOCK
-    {
-        sed '/^\[\[handler/,$d' conf/payments.toml
-        "$root/tests/docs/blocks" "$root/$1" "$2"
-    } >"$work/$2"
-    pawl check --config "$work/$2" >"$work/output" 2>&1 ||
-        { cat "$work/output" >&2; fail "check refuses $2 of $1"; }
-    grep -q 'payments' "$work/output" || fail "check did not look at $2 of $1"
+run_blocks README.md
+require "orders after the README" 'o-1' "$(query 'SELECT event_id FROM orders' orders)"
+
+# Handlers of other pages in the same configuration.
+check_config() { # PAGE BLOCK, after a configuration on stdin
+    { cat && "$root/tests/docs/blocks" "$root/docs/$1" "$2"; } >"$work/$2"
+    pawl check --config "$work/$2" >"$work/output" 2>&1 </dev/null ||
+        { cat "$work/output" >&2; fail "check fails for $2 of docs/$1"; }
 }
-check_handler docs/batches.md handler.toml
-for block in response.toml statement.toml batch.toml; do check_handler docs/responses.md "$block"; done
-
+check_handler() { # PAGE BLOCK
+    sed '/^\[\[handler/,$d' payments.toml | check_config "$1" "$2"
+}
+check_handler batches.md handler.toml
+for block in response.toml statement.toml batch.toml; do check_handler stored-responses.md "$block"; done
 echo secret >"$work/token"
-check_handler docs/effects.md http.toml
-check_handler docs/configuration.md pattern.toml
+check_handler external-calls-http.md http.toml
+check_handler reference/configuration.md pattern.toml
 
-# Leases in Redis, with the right that docs/effects.md gives.
+# Leases in Redis, with the privileges that the page lists.
 if "$programs/pawl" version | grep -q hiredis; then
     redis=$("$root/scripts/services" redis start "$work/redis" --mode server)
-    read -ra user < <(sed -n 's/^user pawl /pawl /p' "$root/docs/effects.md")
+    read -ra user < <(sed -n 's/^user pawl /pawl /p' "$root/docs/external-calls-redis.md")
     redis-cli -p "${redis##*:}" ACL SETUSER "${user[@]}" >/dev/null
     echo secret >"$work/redis-password"
     {
-        cat conf/payments.toml
-        "$root/tests/docs/blocks" "$root/docs/effects.md" redis.toml | sed "s/redis.example:6379/$redis/"
+        cat payments.toml
+        "$root/tests/docs/blocks" "$root/docs/external-calls-redis.md" redis.toml | sed "s/redis.example:6379/$redis/"
     } >"$work/redis.toml"
-    pawl check --config "$work/redis.toml" >"$work/output" 2>&1 ||
-        { cat "$work/output" >&2; fail "check refuses redis.toml of docs/effects.md"; }
-    grep -q 'a lease was taken there' "$work/output" || fail "check did not look at Redis"
+    quietly pawl check --config "$work/redis.toml"
+    grep -q 'a lease was acquired and released' "$work/output" || fail "check did not use Redis"
 fi
 
-# What docs/observe.md and docs/dashboard.md have a process serve.
 echo 0123456789abcdef >"$work/actions-token"
-while read -r page block; do
-    {
-        cat conf/payments.toml
-        "$root/tests/docs/blocks" "$root/docs/$page" "$block"
-    } >"$work/$block"
-    pawl check --config "$work/$block" >"$work/output" 2>&1 </dev/null ||
-        { cat "$work/output" >&2; fail "check refuses $block of docs/$page"; }
-done <<'TEXT'
-observe.md monitoring.toml
-dashboard.md dashboard.toml
-dashboard.md dashboard_proxy.toml
-TEXT
+check_config observe.md monitoring.toml <payments.toml
+check_config dashboard.md dashboard.toml <payments.toml
+check_config dashboard.md dashboard_proxy.toml <payments.toml
 
-# The config of docs/outbox.md that only relays.
+# The configuration of docs/outbox.md that only publishes.
 "$root/tests/docs/blocks" "$root/docs/outbox.md" relay.toml | sed "s/127.0.0.1:9092/$bootstrap/" >"$work/relay.toml"
-pawl relay --drain --config "$work/relay.toml" >"$work/output" 2>&1 ||
-    { cat "$work/output" >&2; fail "relay refuses the config of docs/outbox.md"; }
+quietly pawl relay --drain --config "$work/relay.toml"
 
-# The manual's commands are for a running consumer, and leave it running and caught up.
-pawl run --config conf/payments.toml >"$work/consumer.log" 2>&1 </dev/null &
+run_blocks docs/deploy.md
+
+# The other pages are for a running consumer, which continues and catches up.
+pawl run --config payments.toml >"$work/consumer.log" 2>&1 </dev/null &
 consumer=$!
-run_blocks "$root/docs/deploy.md"
-run_blocks "$root/docs/upgrading.md"
-run_blocks "$root/docs/observe.md"
-run_blocks "$root/docs/runbook.md"
-grep -q '"partitions"' "$work/output" || fail "offsets show --json printed no JSON"
-run_blocks "$root/docs/retention.md"
-run_blocks "$root/docs/responses.md"
 caught_up() {
-    [[ $(query "SELECT count(*), sum(last_processed_offset + 1) FROM pawl.processed_kafka_offsets
-                 WHERE state = 'running'") == '8|1010' ]]
+    [[ $(offsets) == "$drained" &&
+        $(query "SELECT count(*) FROM pawl.processed_kafka_offsets WHERE topic = 'payments' AND state = 'running' AND owner IS NOT NULL") == 8 ]]
 }
-wait_until 60 caught_up || { tail -n 30 "$work/consumer.log" >&2; fail "the consumer did not catch up again"; }
-require "payments in the ledger after the manual" 1000 "$(query 'SELECT count(*) FROM ledger')"
-require "recorded changes of positions" 1 \
+wait_until 60 caught_up || { tail -n 30 "$work/consumer.log" >&2; fail "the consumer did not start"; }
+for page in upgrade observe runbook/incidents runbook/halts runbook/offsets; do
+    run_blocks "docs/$page.md"
+    wait_until 60 caught_up || { tail -n 30 "$work/consumer.log" >&2; fail "the consumer did not continue after docs/$page.md"; }
+done
+for page in audit keys retention stored-responses; do run_blocks "docs/$page.md"; done
+require "payments in the ledger after these pages" 1001 "$(query 'SELECT count(*) FROM ledger')"
+require "recorded changes of offsets" 1 \
     "$(query "SELECT count(*) FROM pawl.offset_history WHERE action = 'offsets set'")"
 
 kill -s TERM "$consumer"
@@ -174,20 +147,19 @@ wait "$consumer" || code=$?
 consumer=''
 require "exit code after SIGTERM" 0 "$code"
 
-# A call whose process died.
+# A call whose process crashed.
 query "INSERT INTO pawl.leases (scope_id, key, owner, token, lease_until, payload_hash, source_id, partition, kafka_offset)
-       SELECT scope_id, 'payment-4711', 'a process that is gone', 1, now() - interval '1 minute', 0, source_id, 0, 17
-         FROM pawl.scope_sources LIMIT 1"
-run_blocks "$root/docs/effects.md"
-require "the call that was resolved" 't|ch_123' \
+       SELECT scope_id, 'payment-4711', 'a process that crashed', 1, now() - interval '1 minute', 0, source_id, 0, 17
+         FROM pawl.scope_sources JOIN pawl.consumer_topics USING (source_id) WHERE topic = 'payments' LIMIT 1"
+run_blocks docs/external-calls.md
+require "the call whose outcome was recorded" 't|ch_123' \
     "$(query "SELECT done, convert_from(response, 'UTF8') FROM pawl.leases WHERE key = 'payment-4711'")"
 query "DELETE FROM pawl.leases"
 
-run_blocks "$root/docs/outbox.md"
-grep -q 'does not exist in Kafka' "$work/output" || fail "docs/outbox.md: no message was set apart"
-require "messages that are given up" 1 "$(query "SELECT count(*) FROM pawl.outbox_failed WHERE status = 'discarded'")"
+run_blocks docs/outbox.md
+require "discarded messages" 1 "$(query "SELECT count(*) FROM pawl.outbox_failed WHERE status = 'discarded'")"
 
-run_blocks "$root/docs/failures.md"
-require "payments in the ledger after replay" 2000 "$(query 'SELECT count(*) FROM ledger')"
-require "letters that are not replayed" 0 "$(query "SELECT count(*) FROM pawl.dead_letters WHERE status <> 'replayed'")"
-[[ $(query 'SELECT count(*) FROM pawl.dead_letters') -gt 3 ]] || fail "docs/failures.md: nothing died"
+run_blocks docs/dead-letters.md
+require "payments in the ledger after the replay" 2001 "$(query 'SELECT count(*) FROM ledger')"
+require "dead letters after the replay" '10|10' \
+    "$(query "SELECT count(*), count(*) FILTER (WHERE status = 'replayed') FROM pawl.dead_letters")"

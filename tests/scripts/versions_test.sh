@@ -128,10 +128,10 @@ done < <(matrix_names)
 [[ " $(matrix_tests postgresql-13 | tr '\n' ' ')" != *retention* ]] || is 'PostgreSQL 13' 'no retention' retention
 [[ " $(matrix_tests postgresql-14 | tr '\n' ' ')" == *retention* ]] || is 'PostgreSQL 14' retention none
 
-# The tables say what the results do.
-for file in README.md docs/versions.md; do
-    text=$(if [[ $file == README.md ]]; then matrix_summary; else matrix_table; fi)
-    with_versions "$root/$file" "$text" | cmp -s - "$root/$file" ||
+# The tables are those of the results.
+write_versions "$work/documents"
+for file in README.md docs/reference/versions.md; do
+    cmp -s -- "$work/documents/$file" "$root/$file" ||
         is "$file" 'the table of tests/matrix/results.tsv' 'another; run: scripts/documents'
 done
 
