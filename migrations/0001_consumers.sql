@@ -1,7 +1,8 @@
 -- The database, its consumers, and their processes.
 --
--- Each object name is qualified with "pawl.". scripts/migrate --schema replaces that schema name. docs/design.md gives the
--- reasons for the schema; the comments on tables and columns are for operators who query it.
+-- Each object name is qualified with "pawl.". scripts/migrate --schema replaces that schema name.
+-- docs/architecture/offset-store.md gives the reasons for the schema. The comments on tables and columns are for operators
+-- who query it.
 
 -- ---- the database -----------------------------------------------------------------------------------------
 
