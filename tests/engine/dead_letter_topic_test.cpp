@@ -315,7 +315,7 @@ TEST_CASE("a letter that is too large for the topic goes without what makes it s
   CHECK(!records["2"].key);
   CHECK(records["2"].header("long").empty());
   CHECK(records["2"].header("pawl-payload") == "omitted");
-  CHECK(occurrences(*process, "is too large for it") == 2);
+  CHECK(occurrences(*process, "is too large for the topic") == 2);
 }
 
 // With the headers of ours it is beyond librdkafka's own limit, unless told.

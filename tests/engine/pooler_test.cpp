@@ -138,7 +138,7 @@ TEST_CASE("a pooler that gives each transaction another session is named with wh
   options.url = pooler.url();
   const auto process = world.start(options);
   CHECK_FALSE(process->wait(60s).success());
-  CHECK(occurrences(*process, "set postgres.pooled = true (docs/deploy.md, Poolers)") == 1);
+  CHECK(occurrences(*process, "Set postgres.pooled = true (docs/poolers.md)") == 1);
 }
 
 TEST_CASE("a pooler in statement mode is named with the mode to set") {

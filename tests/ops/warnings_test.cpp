@@ -1,7 +1,9 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <regex>
 #include <set>
 #include <string>
 
@@ -106,6 +108,29 @@ TEST_CASE("an event has the row of its step, and a warning that of its code") {
   CHECK(pawl::to_string(Warning::kPoolerNotConfigured) == "pooler_not_configured");
   CHECK(pawl::to_string(Warning::kDelayedRetryUnavailable) == "delayed_retry_unavailable");
   CHECK(pawl::to_string(Warning::kRetentionBlocked) == "retention_blocked");
+}
+
+TEST_CASE("each field that the sources add to a line has a row") {
+  std::set<std::string_view> known;
+  for (const auto& row : field_table())
+    known.insert(row.name);
+  const std::regex added(
+      R"re((EventField\{|fields\.push_back\(\s*\{|\b(line|details)\.add(_text|_number)?\()"(\w+)")re");
+  std::set<std::string> names;
+  for (const auto& file :
+       std::filesystem::recursive_directory_iterator(PAWL_SOURCE_DIR "/framework")) {
+    if (file.path().extension() != ".cpp")
+      continue;
+    std::ifstream stream(file.path());
+    const std::string text{std::istreambuf_iterator<char>(stream), {}};
+    for (std::sregex_iterator found(text.begin(), text.end(), added), end; found != end; ++found)
+      names.insert((*found)[4]);
+  }
+  CHECK(names.contains("retry_in_ms"));
+  for (const auto& name : names) {
+    CAPTURE(name);
+    CHECK(known.contains(name));
+  }
 }
 
 TEST_CASE("metrics, alert kinds, and fields have one row each") {

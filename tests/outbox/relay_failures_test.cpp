@@ -188,7 +188,7 @@ TEST_CASE(
   {
     const auto process = outbox.start();
     const ShowOnFailure show("relay", *process);
-    process->wait_for_output("the database has lost commits", 60s);
+    process->wait_for_output("the database lost commits", 60s);
     outbox.wait_until_published();
     stop_cleanly(*process);
   }
