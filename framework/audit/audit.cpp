@@ -96,7 +96,7 @@ void Audit::ask_kafka(std::vector<AuditedPartition>& partitions) {
     const auto& row = partition.row;
     const auto found = described.find(row.partition.topic);
     if (found == described.end() || row.partition.partition >= found->second.partitions) {
-      report(partition, audit_kind::kTopic, "the partition does not exist in Kafka",
+      report(partition, audit_kind::kTopic, "Kafka has no such partition",
              "if the topic was deleted on purpose, take it out of the configuration");
       return true;
     }

@@ -19,13 +19,14 @@ std::unique_ptr<postgres::Session> connect_bare(const Options& options) {
     return std::make_unique<postgres::Session>(settings);
   } catch (const postgres::Error& error) {
     const std::string why = error.what();
-    // Advice about a known cause names the option.
-    throw NoConnection(
-        fmt::format("cannot connect to {}: {}{}", config::redact_url(options.postgres.url), why,
-                    why.find("postgres.") == std::string::npos
-                        ? ". Check postgres.url and the server"
-                        : ""),
-        postgres::is_answer(why));
+    const bool answered = postgres::is_answer(why);
+    // Advice about a known cause names an option.
+    const auto* const advice = why.find("postgres.") != std::string::npos ? ""
+                               : answered ? ". Check postgres.url and the server's pg_hba.conf"
+                                          : ". Is the server running? Check postgres.url";
+    throw NoConnection(fmt::format("cannot connect to {}: {}{}",
+                                   config::redact_url(options.postgres.url), why, advice),
+                       answered);
   }
 }
 
@@ -72,8 +73,8 @@ void require_same_cluster(const Options& options, const std::string& known,
   if (known.empty() || known == found)
     return;
   throw FatalError(fmt::format(
-      "consumer {}/{} belongs to Kafka cluster {}, but kafka.bootstrap_servers leads to cluster "
-      "{}. Correct bootstrap_servers, or give the other cluster its own name: kafka.cluster",
+      "consumer {}/{} belongs to Kafka cluster {}, but kafka.bootstrap_servers is cluster {}. Fix "
+      "bootstrap_servers, or give the other cluster a name of its own: kafka.cluster",
       options.kafka.cluster, options.kafka.group, known, found));
 }
 

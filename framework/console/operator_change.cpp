@@ -44,9 +44,9 @@ ledger::KnownConsumer require_consumer(postgres::Session& session, const Options
                                         options.kafka.group);
   if (!consumer) {
     throw FatalError(fmt::format(
-        "this database has no consumer {}/{} (kafka.cluster/kafka.group). Correct these options or "
-        "postgres.url, or run the consumer first. To set offsets before the first run: {} --topic "
-        "TOPIC --all --to earliest",
+        "this database knows no consumer {}/{} (kafka.cluster/kafka.group); correct them or "
+        "postgres.url, or run it first. Positions are stated before the first run by: {} "
+        "--topic TOPIC --all --to earliest",
         options.kafka.cluster, options.kafka.group,
         command_text(options.invocation, "offsets set")));
   }
@@ -61,8 +61,8 @@ void require_handled(const Options& options, const std::string& topic) {
   for (const auto& pattern : entries.patterns())
     topics.push_back(pattern.text());
   throw BadCall(
-      fmt::format("--topic {}: no handler processes this topic, and no offset of it is stored. The "
-                  "handlers' topics are: {}",
+      fmt::format("--topic {}: no handler of the configuration has it, and no offset of it is "
+                  "stored; the handlers' topics are: {}",
                   topic, fmt::join(topics, ", ")));
 }
 
@@ -70,7 +70,7 @@ std::vector<ledger::RegisterRow> choose_rows(postgres::Session& session, const O
                                              const ledger::KnownConsumer& consumer,
                                              const PartitionArguments& arguments) {
   if (arguments.topic.empty())
-    throw BadCall("--topic \"\": the name of the topic is empty. A shell variable may be empty");
+    throw BadCall("--topic \"\": name the topic (a variable of the shell may be empty)");
   auto rows = ledger::read_register(session, options.postgres.schema, consumer.id, arguments.topic);
   if (rows.empty())
     require_handled(options, arguments.topic);
@@ -80,11 +80,10 @@ std::vector<ledger::RegisterRow> choose_rows(postgres::Session& session, const O
   }
   if (rows.empty()) {
     throw FatalError(fmt::format(
-        "consumer {} has no stored offset for {}{}. Stored offsets: {}. To set an offset: {}",
-        options.kafka.group, arguments.topic,
-        arguments.all ? "" : fmt::format("[{}]", *arguments.partition),
-        command_text(options.invocation, "offsets show"),
-        command_text(options.invocation, "offsets set")));
+        "no offset is stored for {}{}: {} has not been assigned it yet; what is stored shows: {}; "
+        "`offsets set` states a position",
+        arguments.topic, arguments.all ? "" : fmt::format(" [{}]", *arguments.partition),
+        options.kafka.group, command_text(options.invocation, "offsets show")));
   }
   return rows;
 }
@@ -100,15 +99,14 @@ void change_register(const InvocationOptions& invocation, const TopicPartition& 
       return;
     } catch (const postgres::InDoubt& error) {
       throw FatalError(fmt::format(
-          "{}: {}. The change may or may not be stored. Repeat the command if the change is not "
-          "shown by: {}",
-          name, error.what(), look));
+          "{}: {}; whether it was stored is unknown: repeat it if this does not show it: {}", name,
+          error.what(), look));
     } catch (const postgres::Error& error) {
       using postgres::FailureClass;
       if (error.failure() == FailureClass::kFenced ||
           error.failure() == FailureClass::kOutOfOrder) {
         throw FatalError(fmt::format(
-            "{}: the partition has changed since it was read ({}). Nothing was changed. Repeat the "
+            "{}: the partition has moved since it was read, nothing was changed ({}); repeat the "
             "command if it still applies: {}",
             name, error.what(), look));
       }
@@ -117,13 +115,13 @@ void change_register(const InvocationOptions& invocation, const TopicPartition& 
         continue;
       }
       throw FatalError(fmt::format(
-          "{}: {} (SQLSTATE {}). Nothing was changed. {}", name, error.what(), error.sqlstate(),
+          "{}: {} (SQLSTATE {}), nothing was changed; {}", name, error.what(), error.sqlstate(),
           error.failure() == FailureClass::kContention
-              ? "Another session holds a lock on the row. Find it in pg_stat_activity, and end the "
-                "session of a stopped process with pg_terminate_backend"
-          : error.is_of_set_up() ? "The role lacks a privilege. For the missing privileges: " +
+              ? "another session holds the row: see pg_stat_activity, and end the session of a "
+                "stopped process with pg_terminate_backend"
+          : error.is_of_set_up() ? "the role lacks a right that this names: " +
                                        command_text(invocation, "migrate grants") + " --role ROLE"
-                                 : "Correct the cause and repeat the command"));
+                                 : "correct that and repeat the command"));
     }
   }
 }

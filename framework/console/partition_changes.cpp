@@ -20,8 +20,8 @@ constexpr std::chrono::milliseconds kFetchTimeout{15000};
 kafka::Record next_record(const kafka::Client& client, const ledger::RegisterRow& row) {
   auto record = kafka::fetch_one(client, row.partition, row.stored.next(), kFetchTimeout);
   if (!record) {
-    throw BadCall(fmt::format("{} is at its end. There is no message at offset {} to skip",
-                              name_of(row.partition), row.stored.next()));
+    throw BadCall(fmt::format("{} is at its end: there is no message behind offset {} to skip",
+                              name_of(row.partition), row.stored.last()));
   }
   return *std::move(record);
 }
@@ -52,8 +52,8 @@ std::string skip_message(postgres::Session& session, const Options& options,
                          const ledger::KnownConsumer& consumer, const ledger::RegisterRow& row,
                          std::int64_t offset, const std::string& reason, const std::string& place) {
   if (offset <= row.stored.last()) {
-    throw BadCall(fmt::format("{}{}@{} is already processed. The next offset is {}", place,
-                              name_of(row.partition), offset, row.stored.next()));
+    throw BadCall(fmt::format("{}{} is past it already, its stored offset is {}", place,
+                              name_of(row.partition), row.stored.last()));
   }
   // Outlives the record: a client does not end while one of its messages is held.
   const auto client = make_client(options);
@@ -73,16 +73,16 @@ std::string skip_message(postgres::Session& session, const Options& options,
     place_alone.partition = row.partition.partition;
     place_alone.offset = offset;
     skip(Message(place_alone));
-    return "The message was not read. Only its offset is stored";
+    return "The message was not read: its offset is kept, its payload is omitted";
   }
   const auto record = next_record(*client, row);
   if (record.offset() != offset) {
     throw BadCall(
-        fmt::format("{}the next message of {} is at offset {}. Only that message can be skipped",
-                    place, name_of(row.partition), record.offset()));
+        fmt::format("{}the next message of {} is at offset {}; only that one can be skipped", place,
+                    name_of(row.partition), record.offset()));
   }
   skip(record.view(row.partition.topic, ""));
-  return "The message is stored";
+  return "The message is kept";
 }
 
 }  // namespace pawl::cli

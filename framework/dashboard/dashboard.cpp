@@ -310,8 +310,8 @@ ops::HttpAnswer Dashboard::act(Asked& asked) {
   } catch (const kafka::KafkaError& error) {
     return conflict(asked, fmt::format("Kafka: {}. Nothing was changed.", error.what()));
   } catch (const postgres::InDoubt& error) {
-    return conflict(asked, fmt::format("PostgreSQL: {}. The change may or may not be stored. Check "
-                                       "before you repeat it.",
+    return conflict(asked, fmt::format("PostgreSQL: {}. Whether the change was stored is unknown. "
+                                       "Check before you repeat it.",
                                        error.what()));
   } catch (const postgres::Error& error) {
     return conflict(asked, fmt::format("PostgreSQL: {}. Nothing was changed{}", error.what(),

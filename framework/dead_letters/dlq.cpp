@@ -271,7 +271,7 @@ std::string left_parked_text(const InvocationOptions& invocation, const std::str
 }
 
 std::string place_of(const DeadLetter& letter) {
-  return fmt::format("{}[{}]@{}", letter.partition.topic, letter.partition.partition,
+  return fmt::format("{} [{}] offset {}", letter.partition.topic, letter.partition.partition,
                      letter.offset);
 }
 

@@ -163,7 +163,7 @@ bool Consequences::count_broken_connection(Partition& partition) {
   Attempt attempt{Undertaking::kLostConnection};
   attempt.offset = item.record.offset();
   attempt.subject = identify(context_.router, partition.view(item));
-  attempt.failure.text = "the connection to PostgreSQL was lost during each attempt";
+  attempt.failure.text = "its handler's connection to PostgreSQL broke, attempt after attempt";
   attempt.failure.reason = ledger::dead_reason::kError;
   // Until the register has it, it is to be counted still.
   if (!count_attempt(partition, attempt))

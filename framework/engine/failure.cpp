@@ -28,8 +28,9 @@ Failure from_sqlstate(FailureClass kind, const std::string& sqlstate, std::strin
   }
   if (sqlstate == "25P02") {
     failure.text =
-        "a statement of the handler failed, but the handler continued. Nothing was stored. Let the "
-        "exception leave the handler, or run the statement in a pqxx::subtransaction";
+        "a statement of the handler failed and the handler went on as if it had not; nothing was "
+        "stored. Let the exception leave the handler, or wrap the statement in a "
+        "pqxx::subtransaction";
   }
   return failure;
 }
@@ -144,8 +145,7 @@ Failure explain(const std::exception_ptr& error, bool session_alive) {
     failure.reason = ledger::dead_reason::kError;
   } catch (...) {
     failure.text =
-        "the handler threw an object that is not a std::exception. Throw a std::exception, whose "
-        "text is shown";
+        "something was thrown that is no std::exception; throw one, so that its text can be shown";
     failure.reason = ledger::dead_reason::kError;
   }
   failure.text = texts::bounded(failure.text, texts::kLongestCause);

@@ -172,7 +172,7 @@ void LeasedCall::call(const Message& message) {
       const auto found = binding_.leased->reconcile(lease, message);
       if (found.how() == Found::How::kUnknown) {
         throw NotDone(
-            fmt::format("{}: the outcome of an earlier call is still unknown to the remote service",
+            fmt::format("{}: the other side cannot say yet whether an earlier call did anything",
                         handlers::handler_text(binding_.label)));
       }
       if (found.how() == Found::How::kDone) {

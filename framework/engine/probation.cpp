@@ -54,7 +54,7 @@ void Probation::consider(Partition& partition, const ledger::Acquired& acquired)
           "a time or as long as one of them takes, and then run for at least as long. No "
           "action needed",
           acquired.previous_owner,
-          acquired.suspects_left ? "released this partition while it was on probation"
+          acquired.suspects_left ? "gave this partition back while it was on probation"
                                  : "ended without giving this partition back",
           plan.most_in_hand, calls_with_code ? " and the calls that were begun" : "",
           SuspectTurns::kTurn.count()));

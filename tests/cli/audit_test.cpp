@@ -232,5 +232,5 @@ TEST_CASE("a wrong call of audit is told, with exit code 2") {
   CHECK_THAT(wrong.err, ContainsSubstring("audit.sql[0]"));
   const auto unknown = site.run({"audit"});
   CHECK(unknown.code == 1);
-  CHECK_THAT(unknown.err, ContainsSubstring("has no consumer"));
+  CHECK_THAT(unknown.err, ContainsSubstring("knows no consumer"));
 }

@@ -262,7 +262,7 @@ TEST_CASE("status advises to start a process only if none is known to run") {
   status.place_kept = pawl::engine::place_kept_text(kafka);
   CHECK_THAT(status_text(status, false),
              ContainsSubstring("Running: host:2:cd. No action needed: Kafka assigns them.") &&
-                 ContainsSubstring("for kafka.session_timeout (31 s), or longer if another") &&
+                 ContainsSubstring("for kafka.session_timeout (31 s), and for longer if another") &&
                  !ContainsSubstring(run));
   CHECK(nlohmann::json::parse(status_json(status, false)).at("processes") ==
         nlohmann::json(status.processes));

@@ -250,11 +250,12 @@ TEST_CASE("a database that answers and cannot be used is not one that does not a
   // One advice, on a line without gaps.
   auto line = database.out.substr(database.out.find("PostgreSQL at "));
   line.resize(line.find('\n'));
-  CHECK_THAT(line, ContainsSubstring("does not exist; make the database (createdb)") &&
+  CHECK_THAT(line, ContainsSubstring("does not exist. Create the database (createdb)") &&
                        !ContainsSubstring("pg_hba.conf") && !ContainsSubstring("  "));
   site.url = "postgresql://postgres@127.0.0.1:9/nothing";
   CHECK_THAT(site.run({"status"}).out,
-             ContainsSubstring("PostgreSQL DOES NOT ANSWER") && ContainsSubstring("pg_hba.conf"));
+             ContainsSubstring("PostgreSQL DOES NOT ANSWER") &&
+                 ContainsSubstring(". Is the server running? Check postgres.url"));
 }
 
 TEST_CASE("status tells when a lag is gone, and a watched screen what time it is") {

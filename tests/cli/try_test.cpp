@@ -96,7 +96,7 @@ TEST_CASE("try takes a message from a file, and commits it where it is told to")
   const auto early =
       site.run({"try", "--message", file.string(), "--commit", "--because", "it waits"});
   CHECK(early.code == 1);
-  CHECK_THAT(early.err, ContainsSubstring("or run the consumer first"));
+  CHECK_THAT(early.err, ContainsSubstring("or run it first"));
   CHECK(site.run({"run", "--drain"}).code == 0);
 
   // As it stands in Kafka.

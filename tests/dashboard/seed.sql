@@ -11,7 +11,7 @@ SELECT 1, 'orders', n, 1000 + n, -1, 1001 + n, 'host-' || n % 7 || ':41:00c0ffee
        CASE n WHEN 0 THEN 'halted' WHEN 1 THEN 'paused' ELSE 'running' END,
        CASE n WHEN 0 THEN 'message' END, CASE n WHEN 0 THEN 1001 END,
        CASE n WHEN 0 THEN 'orders [0] offset 1001: handler book: insert or update on table "ledger" violates foreign key constraint "ledger_account"; correct the account, then resume'
-              WHEN 1 THEN 'by bert (dashboard): the bank is unreachable' END
+              WHEN 1 THEN 'by bert (dashboard): the bank is away' END
   FROM generate_series(0, :partitions - 1) AS n;
 INSERT INTO pawl.dead_letters
        (consumer_id, topic, partition, kafka_offset, timestamp_ms, status, reason, handler, idempotency_key,

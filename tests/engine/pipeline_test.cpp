@@ -121,7 +121,7 @@ TEST_CASE("code that says its statements ahead fails its own message, not its ne
     std::string error;  // empty: it does not fail
   };
   const auto [value, error] = GENERATE(
-      Case{"throws", "thrown by code"}, Case{"throws a number", "not a std::exception"},
+      Case{"throws", "thrown by code"}, Case{"throws a number", "no std::exception"},
       Case{"commits", "statement 2: column 12: COMMIT ends or alters the message's transaction"},
       Case{"two at once", "statement 2: column 11: a second statement"},
       Case{"no row", "statement 2 touched 0 rows, expect_rows demands 1"},

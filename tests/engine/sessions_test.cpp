@@ -153,7 +153,7 @@ TEST_CASE("a server process that is frozen while its session is idle is given up
   world.wait_until_all_processed();
   const FrozenBackends frozen(world);
   REQUIRE(frozen.count() >= 1);
-  process->wait_for_output("has not answered", kDeadline);
+  process->wait_for_output("has not responded", kDeadline);
   world.produce(50);
   world.wait_until_all_processed();
   CHECK(world.imbalance() == "");

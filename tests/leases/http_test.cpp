@@ -130,7 +130,7 @@ TEST_CASE("messages wait for an endpoint that cannot be connected, and no attemp
       [&] {
         return waiting(fmt::format("c.kind = 'remote_service_unreachable' AND c.what = "
                                    "'http://127.0.0.1:{}' AND c.messages = 3 AND c.cause LIKE "
-                                   "'%the request was not sent%'",
+                                   "'%no request was sent%'",
                                    port)) == 1;
       },
       60s, "the condition to be stored");

@@ -16,12 +16,12 @@ TEST_CASE("an API's certificate is verified, and a client certificate shown") {
   const auto row = GENERATE(
       Row{"localhost", Trusted::kTheApis, true, ""},
       // Its name is not in the certificate.
-      Row{"127.0.0.1", Trusted::kTheApis, true, "the request was not sent"},
-      Row{"localhost", Trusted::kAnother, true, "the request was not sent"},
+      Row{"127.0.0.1", Trusted::kTheApis, true, "no request was sent"},
+      Row{"localhost", Trusted::kAnother, true, "no request was sent"},
       // The system's authorities do not have it.
-      Row{"localhost", Trusted::kTheSystems, true, "the request was not sent"},
+      Row{"localhost", Trusted::kTheSystems, true, "no request was sent"},
       // TLS 1.3: the server refuses behind the handshake, when the request may be under way.
-      Row{"localhost", Trusted::kTheApis, false, "no complete response arrived"});
+      Row{"localhost", Trusted::kTheApis, false, "no response was received"});
   CAPTURE(row.host, row.authority, row.shows_certificate);
   const Authority authority("authority");
   const Authority another("another");
@@ -43,7 +43,7 @@ TEST_CASE("an API's certificate is verified, and a client certificate shown") {
                   "\"dead-letter\"\nmax_attempts = 2",
                   row.host, api.port(), tls));
   world.produce_one("event", 1, 0);
-  if (row.letter == "the request was not sent") {
+  if (row.letter == "no request was sent") {
     // That is an outage: the message waits.
     const auto process = charging.start();
     const ShowOnFailure show("consumer", *process);

@@ -114,12 +114,12 @@ Response HttpHandler::call(Lease& lease, const Message& message) const {
     case CallMeaning::kDone:
       return std::move(answer.body);
     case CallMeaning::kUnreachable:
-      throw RemoteOutage(fmt::format("{}: the request was not sent: {}", name, answer.text), false);
+      throw RemoteOutage(fmt::format("{}: no request was sent: {}", name, answer.text), false);
     case CallMeaning::kNotSent:
-      throw NotDone(fmt::format("{}: the request was not sent: {}", name, answer.text));
+      throw NotDone(fmt::format("{}: no request was sent: {}", name, answer.text));
     case CallMeaning::kNoAnswer:
-      throw UnknownAnswer(fmt::format(
-          "{}: the request was sent, but no complete response arrived: {}", name, answer.text));
+      throw UnknownAnswer(fmt::format("{}: the request was sent, but no response was received: {}",
+                                      name, answer.text));
     case CallMeaning::kOutage:
       throw RemoteOutage(what, true, answer.retry_after);
     case CallMeaning::kNotDone:
