@@ -45,8 +45,8 @@ Outcome act_on_partition(postgres::Session& session, const Options& options, con
         return {false, fmt::format("{} is already {}. Nothing was changed.", name,
                                    ledger::to_string(state))};
       case cli::StateChange::kChangedMeanwhile:
-        return {false, fmt::format("{} is no longer {} as it was when the page was opened. "
-                                   "Nothing was changed.",
+        return {false, fmt::format("{} is no longer {} as it was when the page was opened. Nothing "
+                                   "was changed.",
                                    name, ledger::to_string(row.state))};
     }
   }
@@ -94,8 +94,7 @@ Outcome act_on_letter(postgres::Session& session, const Options& options, Replay
   if (action == "replay") {
     if (!replays.begin(id, reason, field(form, "force") == "yes")) {
       return {false,
-              "Another replay is in progress in this process. Repeat yours when it has "
-              "finished."};
+              "Another replay is in progress in this process. Repeat yours when it has finished."};
     }
     const auto replayed = replays.wait(id);
     if (!replayed) {

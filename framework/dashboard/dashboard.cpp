@@ -278,8 +278,7 @@ ops::HttpAnswer Dashboard::act(Asked& asked) {
   if (!frame.actor) {
     frame.problem =
         frame.may_sign_in
-            ? "You are no longer signed in. Nothing was changed. Sign in and repeat the "
-              "action."
+            ? "You are no longer signed in. Nothing was changed. Sign in and repeat the action."
             : "Actions are disabled here. Nothing was changed. See docs/dashboard.md.";
     return {403, kHtml, message_html(frame, "Nothing was changed")};
   }
