@@ -1,7 +1,6 @@
 """What is compared. A mode is an entry of MODES; one that a build does not know (its programs refuse
 the configuration) is left out of the runs, and the bench says so."""
 
-import re
 import subprocess
 from dataclasses import dataclass
 
@@ -187,11 +186,10 @@ def find_known(site: Site) -> Known:
         )
         if asked.returncode == 0:
             return ""
-        output = asked.stdout + asked.stderr
-        rejected = re.search(rf"{re.escape(str(file))}:(\d+: .*)", output)
-        if not rejected:
-            raise Failure(f"{program.name} check exited with {asked.returncode}:\n{output}")
-        return rejected[1]
+        wrong = [line for line in asked.stdout.splitlines() if line.startswith("WRONG")]
+        if not wrong:
+            raise Failure(f"{program.name} check ended with {asked.returncode}:\n{asked.stderr}")
+        return wrong[0].partition(f"{file}:")[2] or wrong[0]
 
     modes = []
     with site.database() as probe:

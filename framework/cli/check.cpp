@@ -246,7 +246,7 @@ void Check::check_server(postgres::Session& session) {
   findings_.good(fmt::format("{} at {}", parameter("server_version"),
                              config::redact_url(options_.postgres.url)));
   if (PQserverVersion(raw) < kOldestServer) {
-    findings_.wrong(fmt::format("PostgreSQL {} is too old; pawl needs 13 or newer",
+    findings_.wrong(fmt::format("PostgreSQL {} is too old. pawl requires version 13 or later",
                                 parameter("server_version")));
   }
   if (const auto encoding = parameter("server_encoding"); encoding != "UTF8") {

@@ -25,7 +25,7 @@ int serve(const Program& program, const Options& options, const std::string& lis
   const auto address = config::parse_listen_address(listen);
   if (!address) {
     throw BadCall(
-        fmt::format("--listen {}: is no address and port in numbers; give them as {} or "
+        fmt::format("--listen {}: not a numeric address with a port. Use, for example, {} or "
                     "[::1]:9465",
                     listen, kListen));
   }

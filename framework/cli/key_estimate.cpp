@@ -112,33 +112,35 @@ std::optional<std::string> log_size_advice(const ledger::KeyTableSize& table,
   constexpr std::int64_t kGiB = std::int64_t{1} << 30U;
   const auto enough = (10 * table.index_bytes + kGiB - 1) / kGiB;
   return fmt::format(
-      "max_wal_size is {}, and the index of the idempotency keys has {}: if keys are random, most "
-      "of the write-ahead log is whole pages, logged again after each checkpoint. For more "
-      "messages per second: ALTER SYSTEM SET max_wal_size = '{}GB'; ALTER SYSTEM SET "
-      "checkpoint_timeout = '30min'; SELECT pg_reload_conf(); or keys in ascending order (UUIDv7)",
+      "max_wal_size is {}, and the index of the idempotency keys has {}. With random keys, most of "
+      "the WAL is full pages after each checkpoint. For more messages per second: ALTER SYSTEM SET "
+      "max_wal_size = '{}GB'; ALTER SYSTEM SET checkpoint_timeout = '30min'; SELECT "
+      "pg_reload_conf(); or use keys in ascending order (UUIDv7)",
       human(static_cast<double>(max_wal_size)), human(static_cast<double>(table.index_bytes)),
       enough);
 }
 
 std::string to_text(const KeyLoad& load, const KeyEstimate& estimate) {
   std::string text = fmt::format(
-      "{} keys: {} a second, kept for {}, and {:.0f} % more that wait for "
-      "the next removal and for vacuum\n",
+      "{} keys: {} per second, retained for {}, and {:.0f} % more that wait for the next removal "
+      "and "
+      "for vacuum\n",
       count(estimate.rows), load.rate, config::format_duration(load.retention), (kSlack - 1) * 100);
   if (estimate.measured) {
     text += fmt::format(
-        "table  {:>12}  {:.0f} bytes a row, measured on the {} rows that are there\n"
-        "index  {:>12}  {:.0f} bytes a row, measured\n"
+        "table  {:>12}  {:.0f} bytes per row, measured on the {} stored rows\n"
+        "index  {:>12}  {:.0f} bytes per row, measured\n"
         "total  {:>12}\n",
         human(estimate.table), estimate.table_per_row, count(estimate.measured_rows),
         human(estimate.index), estimate.index_per_row, human(estimate.table + estimate.index));
   } else {
     text += fmt::format(
-        "table  {:>12}  {:.0f} bytes a row: a key of {} bytes, no response, from the page layout\n"
-        "index  {:>12}  {:.0f} bytes a row where keys come in order (UUIDv7, ULID, counters): "
-        "pages "
-        "are {:.0f} % full\n"
-        "       {:>12}  {:.0f} bytes a row where they are random (UUIDv4, hashes): {:.0f} % full\n"
+        "table  {:>12}  {:.0f} bytes per row: a key of {} bytes, no response, from the page "
+        "layout\n"
+        "index  {:>12}  {:.0f} bytes per row for ascending keys (UUIDv7, ULID, counters): pages "
+        "are "
+        "{:.0f} % full\n"
+        "       {:>12}  {:.0f} bytes per row for random keys (UUIDv4, hashes): {:.0f} % full\n"
         "total  {:>12}  to {}\n",
         human(estimate.table), estimate.table_per_row, load.key_bytes, human(estimate.index),
         estimate.index_per_row, kOrderedFill * 100, human(estimate.random_index),
@@ -146,12 +148,12 @@ std::string to_text(const KeyLoad& load, const KeyEstimate& estimate) {
         human(estimate.table + estimate.random_index));
   }
   text += fmt::format(
-      "write-ahead log of the keys, a day\n"
-      "       {:>12}  where keys come in order: {:.0f} bytes for each, its removal included\n"
-      "       {:>12}  where they are random and the table is large: {:.0f} bytes, "
-      "most of it whole pages logged after a checkpoint; a larger max_wal_size makes it less\n"
-      "Stored responses, the handlers' own tables and indexes, and their write-ahead log come on "
-      "top.\n",
+      "WAL of the keys per day\n"
+      "       {:>12}  for ascending keys: {:.0f} bytes per key, including its removal\n"
+      "       {:>12}  for random keys and a large table: {:.0f} bytes per key, mostly full pages "
+      "after "
+      "a checkpoint. A larger max_wal_size reduces it.\n"
+      "Stored responses, the tables and indexes of the handlers, and their WAL are not included.\n",
       human(estimate.wal_per_day), estimate.wal_per_day / (load.rate * kSecondsPerDay),
       human(estimate.random_wal_per_day),
       estimate.random_wal_per_day / (load.rate * kSecondsPerDay));

@@ -66,8 +66,8 @@ Found find(const Options& options, const ShowArguments& arguments) {
   found.scopes = ledger::searched_scopes(*session, schema, consumer.id, arguments.scope);
   if (found.scopes.empty() && !arguments.scope.empty()) {
     throw BadCall(
-        fmt::format("--scope {}: there is no such scope; without --scope, `keys show` "
-                    "looks into all of {}/{}",
+        fmt::format("--scope {}: the scope does not exist. Without --scope, `keys show` searches "
+                    "all scopes of {}/{}",
                     arguments.scope, options.kafka.cluster, options.kafka.group));
   }
   // One more than is shown tells that there are more.
@@ -272,8 +272,9 @@ int estimate(const Options& options, const EstimateArguments& arguments) {
   if (!arguments.retention.empty()) {
     const auto retention = config::parse_duration(arguments.retention);
     if (!retention || retention->count() <= 0) {
-      throw BadCall(fmt::format("--retention {}: is no duration; give one as 90s, 15m, 12h or 7d",
-                                arguments.retention));
+      throw BadCall(
+          fmt::format("--retention {}: not a duration. Use, for example, 90s, 15m, 12h, or 7d",
+                      arguments.retention));
     }
     load.retention = *retention;
   }

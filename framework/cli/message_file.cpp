@@ -44,7 +44,7 @@ std::optional<std::string> bytes_of(const Json& json, const Raw& raw, const std:
     return json.get<std::string>();
   if (json.is_object() && json.size() == 1 && json.contains("base64")) {
     if (!json["base64"].is_string())
-      wrong(path, place + ".base64 is no text");
+      wrong(path, place + ".base64 is not a string");
     try {
       return message::from_base64(json["base64"].get<std::string>());
     } catch (const std::invalid_argument& error) {
@@ -59,7 +59,7 @@ Number number_of(const Json& json, const char* name, const std::string& path) {
   if (!json.contains(name) || json[name].is_null())
     return 0;
   if (!json[name].is_number_integer())
-    wrong(path, fmt::format("{} is no whole number", name));
+    wrong(path, fmt::format("{} is not an integer", name));
   return json[name].get<Number>();
 }
 
@@ -70,10 +70,11 @@ MessageFile MessageFile::parse(const std::string& text, const std::string& path)
   try {
     json = Json::parse(text);
   } catch (const Json::parse_error& error) {
-    wrong(path, fmt::format("is no JSON, at byte {}", error.byte));
+    wrong(path, fmt::format("is not JSON, at byte {}", error.byte));
   }
   if (!json.is_object())
-    wrong(path, R"(is no JSON object, such as { "topic": "payments", "value": { "amount": 7 } })");
+    wrong(path,
+          R"(is not a JSON object, such as { "topic": "payments", "value": { "amount": 7 } })");
   const Raw raw(text, path);
   static const std::vector<std::string> kKnown{"topic",     "topic_id", "partition",
                                                "offset",    "key",      "value",
@@ -85,14 +86,16 @@ MessageFile MessageFile::parse(const std::string& text, const std::string& path)
                               name));
   }
   if (!json.contains("topic") || !json["topic"].is_string())
-    wrong(path, "topic is missing: it decides which handler gets the message");
+    wrong(path, "topic is missing. It determines the handler of the message");
   if (!json.contains("value"))
-    wrong(path, "value is missing; a tombstone is \"value\": null");
+    wrong(path, "value is missing. A tombstone is \"value\": null");
   MessageFile file;
   file.topic_ = json["topic"].get<std::string>();
   if (json.contains("topic_id") && !json["topic_id"].is_null()) {
     if (!json["topic_id"].is_string())
-      wrong(path, "topic_id is no text; it is Kafka's base64 form, as partitions peek prints it");
+      wrong(
+          path,
+          "topic_id is not a string. Use the base64 form of Kafka, as printed by partitions peek");
     file.topic_id_ = json["topic_id"].get<std::string>();
   }
   file.partition_ = number_of<std::int32_t>(json, "partition", path);

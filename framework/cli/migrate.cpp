@@ -119,8 +119,8 @@ std::string given_words(const InvocationOptions& invocation, const Arguments& ar
   ::execvp(argv[0], argv.data());
   const auto why = std::generic_category().message(errno);
   throw FatalError(fmt::format(
-      "cannot run {}: {}. It is installed with pawl (package pawl), and stands in scripts/ of a "
-      "checkout; PAWL_MIGRATE=PATH says where else it is",
+      "cannot run {}: {}. The package pawl installs it, and a checkout contains it in scripts/. To "
+      "use another path, set PAWL_MIGRATE=PATH",
       words[0], why));
 }
 

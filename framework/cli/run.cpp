@@ -113,7 +113,7 @@ Ended run(const Program& program, Reload& reload) {
   } catch (const std::exception& error) {
     // The engine was left in the middle of something, and may have threads that wait for it.
     // Whatever is not committed runs again.
-    log->failed(fmt::format("unexpected: {}; ending now, please report this", error.what()));
+    log->failed(fmt::format("unexpected error: {}. Exiting now. Please report this", error.what()));
     ::_exit(kFailed);
   }
 }

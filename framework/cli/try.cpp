@@ -95,9 +95,9 @@ class Source {
     }
     if (!record_ || record_->offset() != *arguments.offset) {
       throw BadCall(fmt::format(
-          "--offset {}: {} [{}] has no message there{}", *arguments.offset, topic_,
+          "--offset {}: {}[{}] has no message at this offset{}", *arguments.offset, topic_,
           partition.partition,
-          record_ ? fmt::format(", the next one is at {}", record_->offset()) : std::string()));
+          record_ ? fmt::format(". The next message is at {}", record_->offset()) : std::string()));
     }
   }
 

@@ -38,15 +38,15 @@ Outcome act_on_partition(postgres::Session& session, const Options& options, con
     const auto state = action == "pause" ? PartitionState::kPaused : PartitionState::kRunning;
     switch (cli::set_partition_state(session, options, consumer, row, state, reason)) {
       case cli::StateChange::kDone:
-        return {true, fmt::format("{} was {} and is now {}. Next offset: {}.", name,
+        return {true, fmt::format("{} was {} and is {} now. Next offset: {}.", name,
                                   ledger::to_string(row.state), ledger::to_string(state),
                                   row.stored.next())};
       case cli::StateChange::kWasSo:
         return {false, fmt::format("{} is already {}. Nothing was changed.", name,
                                    ledger::to_string(state))};
       case cli::StateChange::kChangedMeanwhile:
-        return {false, fmt::format("{} is no longer {} as it was when the page was opened. "
-                                   "Nothing was changed.",
+        return {false, fmt::format("{} is no longer {} as it was when the page was opened. Nothing "
+                                   "was changed.",
                                    name, ledger::to_string(row.state))};
     }
   }
@@ -94,8 +94,7 @@ Outcome act_on_letter(postgres::Session& session, const Options& options, Replay
   if (action == "replay") {
     if (!replays.begin(id, reason, field(form, "force") == "yes")) {
       return {false,
-              "Another replay is in progress in this process. Repeat yours when it has "
-              "finished."};
+              "Another replay is in progress in this process. Repeat yours when it has finished."};
     }
     const auto replayed = replays.wait(id);
     if (!replayed) {

@@ -278,8 +278,7 @@ ops::HttpAnswer Dashboard::act(Asked& asked) {
   if (!frame.actor) {
     frame.problem =
         frame.may_sign_in
-            ? "You are no longer signed in. Nothing was changed. Sign in and repeat the "
-              "action."
+            ? "You are no longer signed in. Nothing was changed. Sign in and repeat the action."
             : "Actions are disabled here. Nothing was changed. See docs/dashboard.md.";
     return {403, kHtml, message_html(frame, "Nothing was changed")};
   }
@@ -310,8 +309,8 @@ ops::HttpAnswer Dashboard::act(Asked& asked) {
   } catch (const kafka::KafkaError& error) {
     return conflict(asked, fmt::format("Kafka: {}. Nothing was changed.", error.what()));
   } catch (const postgres::InDoubt& error) {
-    return conflict(asked, fmt::format("PostgreSQL: {}. The change may or may not be stored. Check "
-                                       "before you repeat it.",
+    return conflict(asked, fmt::format("PostgreSQL: {}. Whether the change was stored is unknown. "
+                                       "Check before you repeat it.",
                                        error.what()));
   } catch (const postgres::Error& error) {
     return conflict(asked, fmt::format("PostgreSQL: {}. Nothing was changed{}", error.what(),

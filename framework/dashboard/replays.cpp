@@ -114,7 +114,7 @@ Outcome Replays::replay(std::int64_t id, const std::string& reason, bool force) 
                                });
     if (!force) {
       if (const auto why = replay.beyond_keys(letter))
-        return {false, *why, true};
+        return {false, fmt::format("Dead letter {} was not replayed: {}.", id, *why), true};
     }
     ledger::record_action(*session, options_.postgres.schema, consumer.id, letter.partition,
                           letter.offset, "dlq replay",

@@ -28,8 +28,8 @@ Failure from_sqlstate(FailureClass kind, const std::string& sqlstate, std::strin
   }
   if (sqlstate == "25P02") {
     failure.text =
-        "a statement of the handler failed, but the handler continued. Nothing was stored. Let the "
-        "exception leave the handler, or run the statement in a pqxx::subtransaction";
+        "a statement of the handler failed, and the handler continued; nothing was stored. Let the "
+        "exception leave the handler, or wrap the statement in a pqxx::subtransaction";
   }
   return failure;
 }

@@ -19,7 +19,7 @@ std::string place_kept_text(const KafkaOptions& options) {
       options.group_protocol == GroupProtocol::kClassic
           ? fmt::format("kafka.session_timeout ({} s)", options.session_timeout.count() / 1000)
           : std::string("the broker's group.consumer.session.timeout.ms");
-  return timeout + ", or longer if another member crashes in that time";
+  return timeout + ", and for longer if another member crashes in that time";
 }
 
 }  // namespace pawl::engine

@@ -35,8 +35,8 @@ constexpr std::array kAdvice{
         "own, or remove the option, and restart this process"},
     Advice{"Group authorization failed", ". Grant this user READ on the group in kafka.group"},
     Advice{"ConsumerGroupHeartbeat fatal error: Broker: API version not supported",
-           ". This broker does not support the consumer protocol (group.coordinator.rebalance."
-           "protocols). Set kafka.group_protocol = \"classic\""},
+           ". This broker does not support the consumer protocol "
+           "(group.coordinator.rebalance.protocols). Set kafka.group_protocol = \"classic\""},
     Advice{
         "invalid_token",
         ". The broker rejects the token of kafka.oauth_token_command. Check its audience and its "
@@ -91,8 +91,7 @@ std::string certificate_advice(int x509_error) {
     case X509_V_ERR_HOSTNAME_MISMATCH:
     case X509_V_ERR_IP_ADDRESS_MISMATCH:
       return ". The broker's certificate does not contain the host in kafka.bootstrap_servers or "
-             "in "
-             "the broker's advertised.listeners";
+             "in the broker's advertised.listeners";
     case X509_V_ERR_CERT_HAS_EXPIRED:
     case X509_V_ERR_CERT_NOT_YET_VALID:
       return ". Renew the broker's certificate, or correct this machine's clock";
@@ -103,8 +102,7 @@ std::string certificate_advice(int x509_error) {
     case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
     case X509_V_ERR_CERT_SIGNATURE_FAILURE:
       return ". \"ssl.ca.location\" in [kafka.librdkafka] must contain the authority that signed "
-             "the "
-             "broker's certificate";
+             "the broker's certificate";
     default:
       return {};
   }

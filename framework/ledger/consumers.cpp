@@ -70,12 +70,12 @@ void require_schema(postgres::Session& session, const std::string& schema,
   }
   const auto [version, unreleased] = applied_schema(session, schema);
   if (unreleased) {
-    throw FatalError(
-        fmt::format("the schema \"{}\" was created by a build of pawl before 0.1.0, which this "
-                    "program does not support. Use that build, or create the schema again, which "
-                    "deletes offsets, keys, and dead letters. To print the command for that "
-                    "without a change: {}",
-                    schema, migrate));
+    throw FatalError(fmt::format(
+        "the schema \"{}\" was made by a build of pawl from before 0.1.0, which this program "
+        "cannot serve; use that build, or make the schema anew, which forgets offsets, idempotency "
+        "keys "
+        "and dead letters. This changes nothing and prints the command for that: {}",
+        schema, migrate));
   }
   if (version < kOldestSchema) {
     throw FatalError(fmt::format(

@@ -51,8 +51,8 @@ void Parameters::add_entry(std::size_t position, int length, int format) {
 void Parameters::add_text(std::string_view text) {
   if (text.find('\0') != std::string_view::npos) {
     throw std::invalid_argument(
-        "a text parameter contains a NUL byte, which PostgreSQL text cannot contain. "
-        "Store it as bytea, or remove the byte in the producer");
+        "a text parameter contains a NUL byte, which PostgreSQL text cannot contain. Store it as "
+        "bytea, or remove the byte in the producer");
   }
   add(text, 0);
 }

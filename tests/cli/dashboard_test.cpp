@@ -125,7 +125,7 @@ TEST_CASE(
   const auto reply = ask(page.base + "/partition", "anna", form + "&reason=x");
   cut.wait(kDeadline);
   CHECK(reply.status == 409);
-  CHECK_THAT(reply.body, ContainsSubstring("may or may not be stored") &&
+  CHECK_THAT(reply.body, ContainsSubstring("was stored is unknown") &&
                              !ContainsSubstring("Nothing was changed"));
   CHECK(site.sql("SELECT state FROM pawl.processed_kafka_offsets") == "paused");
 }

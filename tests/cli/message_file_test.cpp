@@ -55,18 +55,18 @@ TEST_CASE("numbers of a message in a file keep their digits, wherever they stand
 }
 
 TEST_CASE("a file that holds no message is refused by its name and place") {
-  CHECK(refusal("{").starts_with("m.json: is no JSON, at byte "));
-  CHECK_THAT(refusal("[]"), ContainsSubstring("is no JSON object"));
+  CHECK(refusal("{").starts_with("m.json: is not JSON, at byte "));
+  CHECK_THAT(refusal("[]"), ContainsSubstring("is not a JSON object"));
   CHECK_THAT(refusal(R"({"value": 1})"), ContainsSubstring("topic is missing"));
   CHECK_THAT(refusal(R"({"topic": "t"})"), ContainsSubstring("value is missing"));
   CHECK_THAT(refusal(R"({"topic": "t", "value": 1, "ofset": 2})"),
              ContainsSubstring("ofset is not known"));
   CHECK_THAT(refusal(R"({"topic": "t", "value": 1, "offset": "2"})"),
-             ContainsSubstring("offset is no whole number"));
+             ContainsSubstring("offset is not an integer"));
   CHECK_THAT(refusal(R"({"topic": "t", "value": 1, "timestamp": "yesterday"})"),
              ContainsSubstring("timestamp is neither an RFC 3339 text"));
   CHECK_THAT(refusal(R"({"topic": "t", "value": 1, "topic_id": 2})"),
-             ContainsSubstring("topic_id is no text"));
+             ContainsSubstring("topic_id is not a string"));
   CHECK_THAT(refusal(R"({"topic": "t", "value": {"base64": "%"}})"),
              ContainsSubstring("value.base64"));
   CHECK_THAT(refusal(R"({"topic": "t", "value": 1, "headers": [1]})"),

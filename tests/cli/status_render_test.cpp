@@ -411,7 +411,7 @@ TEST_CASE("status advises to start a process only if none is known to run") {
   CHECK_THAT(
       status_text(status),
       ContainsSubstring("Running: host:2:cd. No action needed: Kafka assigns the partitions.") &&
-          ContainsSubstring("for kafka.session_timeout (31 s), or longer if another") &&
+          ContainsSubstring("for kafka.session_timeout (31 s), and for longer if another") &&
           !ContainsSubstring(run));
   CHECK(nlohmann::json::parse(status_json(status, false)).at("processes") ==
         nlohmann::json(status.processes));

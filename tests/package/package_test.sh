@@ -147,4 +147,4 @@ quietly "$build/bin/payments" run --drain --config "$work/payments-cpp.toml"
 require "apps/payments: ledger" 2000 "$(query 'SELECT count(*) FROM ledger')"
 require "apps/payments: responses" 1000 \
     "$(query "SELECT count(*) FROM pawl.idempotency_keys WHERE convert_from(response, 'UTF8') LIKE '{\"balance\":%}'")"
-grep -q '10 duplicates were answered' "$work/log" || fail "apps/payments answered no duplicates"
+grep -q '10 duplicates received their first receipt' "$work/log" || fail "apps/payments reported no duplicates"

@@ -15,7 +15,7 @@ TEST_CASE("libpq's report of a refusal is completed by the option to look at") {
       {"fe_sendauth: no password supplied", "postgres.password_command"},
       {"SSL error: certificate verify failed", "-connect db:5432 -CAfile"},
       {"server certificate for \"a\" does not match host name \"b\"", "sslmode=verify-full"},
-      {"SSL error: sslv3 alert certificate expired", "renew sslcert"},
+      {"SSL error: sslv3 alert certificate expired", "Renew sslcert"},
       {"SSL error: tlsv1 alert unknown ca", "ssl_ca_file"},
       {"SSL error: tlsv13 alert certificate required", "sslcert and sslkey"},
       {"SSL error: sslv3 alert bad certificate", "sslcert and sslkey"},

@@ -190,7 +190,7 @@ TEST_CASE("a server that falls silent at COMMIT is given up, in doubt") {
   Request claim{&kClaim};
   (void)frame.begin(claim);
   CHECK_THROWS_WITH(world.finish(frame), ContainsSubstring("connection lost during COMMIT") &&
-                                             ContainsSubstring("has not answered for"));
+                                             ContainsSubstring("has not responded for"));
   CHECK_FALSE(world.session.alive());
 }
 
@@ -218,7 +218,7 @@ TEST_CASE("a COMMIT that answers ROLLBACK has stored nothing, and says so") {
   const auto frame = world.begun();
   const auto error = error_of([&] { world.finish(*frame); });
   CHECK(error.sqlstate() == "25P02");
-  CHECK_THAT(error.what(), ContainsSubstring("nothing was stored"));
+  CHECK_THAT(error.what(), ContainsSubstring("Nothing was stored"));
   CHECK(world.session.alive());
 }
 

@@ -80,7 +80,7 @@ TEST_CASE("a rejected login names the options to check, and shows no password") 
   const auto missing = refusal(settings);
   REQUIRE(missing.has_value());
   CHECK(missing->code() == "NOAUTH");
-  CHECK_THAT(missing->what(), ContainsSubstring("set redis.password"));
+  CHECK_THAT(missing->what(), ContainsSubstring("Set redis.password"));
   settings.credentials.password = "wrong-one";
   settings.credentials.user = GENERATE(""s, "somebody"s);
   const auto wrong = refusal(settings);

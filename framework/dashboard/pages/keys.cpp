@@ -39,8 +39,8 @@ std::string keys_html(const Frame& frame, const std::optional<KeysPage>& page) {
     return table.text(nothing);
   };
   content += rows(page->keys, "Claims of the key",
-                  "The key is not in the scopes of this consumer. No message with it was "
-                  "applied, or its retention has expired.");
+                  "The key is not in the scopes of this consumer. No message with it was applied, "
+                  "or its retention has expired.");
   if (!page->halts.empty()) {
     content += "<h2>Halted at a message with this key</h2><ul>";
     for (const auto& halt : page->halts)

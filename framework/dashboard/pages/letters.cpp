@@ -40,10 +40,9 @@ std::string letter_confirm(const Frame& frame, const LetterPage& page) {
   if (page.action == "replay") {
     if (page.needs_force) {
       inputs +=
-          "<p class=\"message problem\">For the reason above, confirm the replay once more.</p>"
-          "<label class=\"check\"><input type=\"checkbox\" name=\"force\" value=\"yes\"> Replay "
-          "it. "
-          "I have checked that the event was not applied before.</label>";
+          "<p class=\"message problem\">For the reason above, confirm the replay once "
+          "more.</p><label class=\"check\"><input type=\"checkbox\" name=\"force\" value=\"yes\"> "
+          "Replay it. I have checked that the event was not applied before.</label>";
     }
     return confirm_html(frame, "/dead-letter", fmt::format("Replay dead letter {}?", letter.id),
                         "This process applies the message exactly once, with the handler in its "
@@ -81,8 +80,8 @@ std::string letters_html(const Frame& frame, const LettersPage& page) {
       option_html("all", "all", status), input_html("Reason", "reason", value("reason")),
       input_html("Handler", "handler", value("handler")),
       input_html("SQLSTATE", "sqlstate", value("sqlstate"),
-                 "size=\"6\" maxlength=\"5\" title=\"All five characters, or the first two "
-                 "(the class)\""),
+                 "size=\"6\" maxlength=\"5\" title=\"All five characters, or the first two (the "
+                 "class)\""),
       frame.actor
           ? input_html("Record key", "record_key", value("record_key"), "autocomplete=\"off\"")
           : "",
@@ -176,8 +175,8 @@ std::string letter_html(const Frame& frame, const LetterPage& page) {
     content += part_html("Value", letter.record_value);
     if (letter.headers_unknown) {
       content +=
-          "<h3>Headers</h3><p class=\"nothing\">The headers are unknown, because librdkafka "
-          "cannot read them. The dead letter cannot be replayed.</p>";
+          "<h3>Headers</h3><p class=\"nothing\">The headers are unknown, because librdkafka cannot "
+          "read them. The dead letter cannot be replayed.</p>";
     }
     if (!letter.headers.empty()) {
       TableHtml table("Headers");
@@ -190,8 +189,8 @@ std::string letter_html(const Frame& frame, const LetterPage& page) {
     }
   } else {
     content +=
-        "<p class=\"nothing\">The value is not stored. A replay reads it from Kafka, unless it "
-        "was erased.</p>";
+        "<p class=\"nothing\">The value is not stored. A replay reads it from Kafka, unless it was "
+        "erased.</p>";
   }
   return in_frame(frame, fmt::format("Dead letter {}", letter.id), content + "</section>\n");
 }

@@ -142,8 +142,8 @@ std::string partition_confirm(const Frame& frame, const PartitionPage& page) {
   }
   if (page.action == "pause" && row.state != PartitionState::kPaused) {
     return confirm_html(frame, "/partition", fmt::format("Pause {}?", name),
-                        fmt::format("It stops before offset {} until an operator resumes it. "
-                                    "No message is lost.",
+                        fmt::format("It stops before offset {} until an operator resumes it. No "
+                                    "message is lost.",
                                     row.stored.next()),
                         inputs, page.reason, "Pause", back);
   }
@@ -291,8 +291,7 @@ std::string partitions_html(const Frame& frame, const PartitionsPage& page) {
       page.total.period.count() > 0
           ? fmt::format(
                 "<p class=\"meta\">Rates and charts cover the last {} s. This process takes a "
-                "sample "
-                "every {} s. Each lag is from the last sample, at {}.</p>",
+                "sample every {} s. Each lag is from the last sample, at {}.</p>",
                 page.total.period.count(), Samples::kInterval.count(), instant_html(page.total.at))
           : fmt::format(
                 "<p class=\"meta\">Rates and charts are not available yet. This process takes a "
