@@ -122,7 +122,7 @@ std::optional<std::string> log_size_advice(const ledger::KeyTableSize& table,
 
 std::string to_text(const KeyLoad& load, const KeyEstimate& estimate) {
   std::string text = fmt::format(
-      "{} keys: {} per second, retained for {}, and {:.0f} % more that wait for the next removal "
+      "{} keys: {} per second, kept for {}, and {:.0f} % more that wait for the next removal "
       "and "
       "for vacuum\n",
       count(estimate.rows), load.rate, config::format_duration(load.retention), (kSlack - 1) * 100);

@@ -256,7 +256,7 @@ TEST_CASE("ids that match nothing and reasons that there are not are refused") {
   CHECK(site.run({"dlq", "discard", first, "--because", "test"}).code == 0);
   const auto discarded = site.run({"dlq", "replay", first});
   CHECK(discarded.code == 2);
-  CHECK_THAT(discarded.err, ContainsSubstring("is discarded already"));
+  CHECK_THAT(discarded.err, ContainsSubstring("is already discarded"));
   site.mend();
   CHECK(site.run({"dlq", "replay", second}).code == 0);
   CHECK(site.run({"dlq", "replay", second}).code == 0);
