@@ -309,7 +309,7 @@ BEGIN
       FROM (
         SELECT CASE WHEN r.last_timestamp_ms IS NOT NULL
                     THEN least(pawl.record_time(r.last_timestamp_ms), r.updated_at) END AS since,
-               format('%s [%s] of %s/%s', t.topic, partition, c.cluster, c.group_id) AS what,
+               format('%s[%s] of %s/%s', t.topic, partition, c.cluster, c.group_id) AS what,
                r.last_timestamp_ms IS NOT NULL AND pawl.record_time(r.last_timestamp_ms) IS NULL AS unusable
           FROM pawl.scope_sources u
           JOIN pawl.consumer_topics t USING (source_id)

@@ -57,7 +57,7 @@ TEST_CASE("a broker that shares out no partitions itself is met with the option 
   INFO(check.out << check.err);
   CHECK(check.code == 1);
   CHECK_THAT(check.out, ContainsSubstring("group.coordinator.rebalance.protocols = classic") &&
-                            ContainsSubstring("write kafka.group_protocol = \"classic\""));
+                            ContainsSubstring("set kafka.group_protocol = \"classic\""));
   const auto child = site.start();
   child->wait_for_output("kafka.group_protocol = \"classic\"", kDeadline);
   CHECK(child->wait(kDeadline).code != 0);

@@ -208,7 +208,7 @@ TEST_CASE("migrate takes the database and the schema from the configuration") {
   Site site;
   site.postgres_lines = "schema = \"books\"\n";
   CHECK_THAT(site.run({"migrate", "status"}).out,
-             ContainsSubstring("apply with pawl migrate up --config ") &&
+             ContainsSubstring("To apply: pawl migrate up --config ") &&
                  ContainsSubstring("pawl.toml\n"));
   const auto up = site.run({"migrate", "up"});
   CHECK(up.code == 0);

@@ -89,13 +89,13 @@ TEST_CASE("status shows what messages wait for, once for all processes") {
                         {"process", "two"}}));
 
   condition.kind = pawl::Condition::Kind::kPartitionBlocked;
-  condition.what = "payments [0]";
+  condition.what = "payments[0]";
   condition.lasting = false;
   status.conditions = {{"one", condition}};
   CHECK_FALSE(needs_somebody(status));
   CHECK_THAT(verdict_of(status),
              ContainsSubstring("1 waiting for a lock") && !ContainsSubstring("blocked"));
-  CHECK_THAT(status_text(status), ContainsSubstring("payments [0] has waited for a lock since"));
+  CHECK_THAT(status_text(status), ContainsSubstring("payments[0] has waited for a lock since"));
 }
 
 TEST_CASE("status shows which outbox messages wait, for how long, and if no process publishes") {

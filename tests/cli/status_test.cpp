@@ -125,20 +125,20 @@ TEST_CASE("status shows what messages of live processes wait for") {
   CHECK(site.run({"status", "--exit-code"}).code == 0);
   site.sql(
       "INSERT INTO pawl.process_conditions (consumer_id, owner, conditions) SELECT consumer_id, "
-      "'host:1:ab', '[{\"kind\": \"partition_blocked\", \"what\": \"t [3]\", \"topic\": \"t\", "
+      "'host:1:ab', '[{\"kind\": \"partition_blocked\", \"subject\": \"t[3]\", \"topic\": \"t\", "
       "\"partition\": 3, \"since_ms\": 1800000000000, \"messages\": 7, \"cause\": \"session "
       "42\"}]' "
       "FROM pawl.consumers");
   const auto conditions = [&] { return status_of(site).at("conditions"); };
   CHECK(conditions() == nlohmann::json::parse(
-                            R"([{"kind": "partition_blocked", "subject": "t [3]", "messages": 7,
+                            R"([{"kind": "partition_blocked", "subject": "t[3]", "messages": 7,
                                  "since": "2027-01-15T08:00:00Z", "cause": "session 42",
                                  "lasting": true, "process": "host:1:ab"}])"));
   const auto seen = site.run({"status", "--exit-code"});
   CHECK(seen.code == 3);
   CHECK_THAT(seen.out,
              ContainsSubstring("1 partition blocked by a lock") &&
-                 ContainsSubstring("t [3] has waited for a lock since 2027-01-15T08:00:00Z: "
+                 ContainsSubstring("t[3] has waited for a lock since 2027-01-15T08:00:00Z: "
                                    "session 42. 7 messages wait") &&
                  ContainsSubstring("Reported by host:1:ab."));
   // Its process has not been heard of for long.

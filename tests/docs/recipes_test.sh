@@ -460,7 +460,7 @@ MESSAGES
     if pawl offsets set --config spring.toml --topic parcels --all --to committed >"$work/output" 2>&1 </dev/null; then
         fail "spring: a group that has committed nothing was given a place"
     fi
-    require_said 'group shipping has committed nothing to Kafka for parcels [0]'
+    require_said 'group shipping has no committed offset in Kafka for parcels[0]'
     commit_as_the_old_consumer shipping parcels 3
     check spring
     require_said 'would begin at 3: committed by the group'

@@ -53,7 +53,7 @@ TEST_CASE("the text of a condition has its cause, since when, and how many messa
         "has been unreachable since 2027-01-15T08:00:00Z: Connection refused. 37 messages wait; "
         "pawl probes the endpoint, counts no attempt, and continues automatically when it "
         "responds");
-  auto blocked = unreachable("payments [7]");
+  auto blocked = unreachable("payments[7]");
   blocked.kind = Condition::Kind::kPartitionBlocked;
   blocked.cause = "session 42 holds it";
   CHECK(pawl::engine::text_of(blocked) ==

@@ -94,7 +94,7 @@ TEST_CASE("a partition is drained at its goal, left behind when it stands before
   auto paused = view(6, 7);
   paused.paused = true;
   CHECK(judge(paused) == Drained::kLeftBehind);
-  CHECK(left_behind_text(kSecond, paused) == "payments [1] is paused before offset 6 of 7");
+  CHECK(left_behind_text(kSecond, paused) == "payments[1] is paused before offset 6 of 7");
   paused.reached = 7;
   CHECK(judge(paused) == Drained::kDone);
   paused.goal.reset();
@@ -118,7 +118,7 @@ TEST_CASE("a partition that was taken away is judged by its row") {
   row.state = pawl::ledger::PartitionState::kPaused;
   CHECK(judge(view_of(row, 7)) == Drained::kDone);
   CHECK(judge(view_of(row, 8)) == Drained::kLeftBehind);
-  CHECK(left_behind_text(kFirst, view_of(row, 8)) == "payments [0] is paused before offset 7 of 8");
+  CHECK(left_behind_text(kFirst, view_of(row, 8)) == "payments[0] is paused before offset 7 of 8");
   row.state = pawl::ledger::PartitionState::kHalted;
   CHECK(judge(view_of(row, 7)) == Drained::kLeftBehind);
 }

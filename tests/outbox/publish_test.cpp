@@ -64,10 +64,10 @@ TEST_CASE("what pawl.publish cannot publish it refuses at once") {
   Site site;
   const auto [call, why] = GENERATE(table<std::string, std::string>({
       {"NULL, 'k', 'v'", "NULL is not a valid name of a Kafka topic"},
-      {"'', 'k', 'v'", "no name of a Kafka topic"},
-      {"'a b', 'k', 'v'", "no name of a Kafka topic"},
-      {"'..', 'k', 'v'", "no name of a Kafka topic"},
-      {"repeat('a', 250), 'k', 'v'", "no name of a Kafka topic"},
+      {"'', 'k', 'v'", "is not a valid name of a Kafka topic"},
+      {"'a b', 'k', 'v'", "is not a valid name of a Kafka topic"},
+      {"'..', 'k', 'v'", "is not a valid name of a Kafka topic"},
+      {"repeat('a', 250), 'k', 'v'", "is not a valid name of a Kafka topic"},
       {"'__consumer_offsets', 'k', 'v'", "topic __consumer_offsets is internal to Kafka"},
       {"'__transaction_state', NULL, 'v'", "topic __transaction_state is internal to Kafka"},
       {"'t', 'k', repeat('v', 1000001)", "1000002 bytes; the limit is 1000000"},

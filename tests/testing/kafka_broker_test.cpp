@@ -72,7 +72,7 @@ TEST_CASE("transactions leave control records, and an open one holds back the st
   CHECK(broker.last_stable_offset(topic, 0) == 4);
   CHECK(read_topic(broker.bootstrap(), topic, ReadIsolation::kReadUncommitted).size() == 3);
   CHECK_THROWS_WITH(read_topic(broker.bootstrap(), topic, ReadIsolation::kReadCommitted, 1s),
-                    ContainsSubstring("open transactions in " + topic + " [0] to end"));
+                    ContainsSubstring("open transactions in " + topic + "[0] to finish"));
   producer.abort();
   wait_until([&] { return broker.last_stable_offset(topic, 0) == 6; }, 60s, "the abort's marker");
   CHECK(read_topic(broker.bootstrap(), topic).size() == 1);
