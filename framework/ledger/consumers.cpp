@@ -72,9 +72,8 @@ void require_schema(postgres::Session& session, const std::string& schema,
   if (unreleased) {
     throw FatalError(fmt::format(
         "the schema \"{}\" was made by a build of pawl from before 0.1.0, which this program "
-        "cannot serve; use that build, or make the schema anew, which forgets offsets, idempotency "
-        "keys "
-        "and dead letters. This changes nothing and prints the command for that: {}",
+        "cannot use; use that build, or create the schema again, which loses offsets, idempotency "
+        "keys, and dead letters. This changes nothing and prints the command for that: {}",
         schema, migrate));
   }
   if (version < kOldestSchema) {

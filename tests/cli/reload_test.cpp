@@ -207,9 +207,9 @@ TEST_CASE("a relay begins anew as well") {
 TEST_CASE("migrate takes the database and the schema from the configuration") {
   Site site;
   site.postgres_lines = "schema = \"books\"\n";
-  CHECK_THAT(site.run({"migrate", "status"}).out,
-             ContainsSubstring("To apply: pawl migrate up --config ") &&
-                 ContainsSubstring("pawl.toml\n"));
+  CHECK_THAT(
+      site.run({"migrate", "status"}).out,
+      ContainsSubstring("To apply: pawl migrate up --config ") && ContainsSubstring("pawl.toml\n"));
   const auto up = site.run({"migrate", "up"});
   CHECK(up.code == 0);
   CHECK(site.sql("SELECT count(*) > 5 FROM books.schema_migrations") == "t");

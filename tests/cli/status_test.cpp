@@ -333,8 +333,7 @@ TEST_CASE("status counts parked messages and the record keys that wait") {
   const auto text = site.run({"status"}).out;
   CHECK_THAT(text, ContainsSubstring("Later messages of 1 record key wait for a dead letter"));
   // The command is complete as it is.
-  CHECK(std::regex_search(
-      text, std::regex("dlq replay --config [^\n]+ --all  # after the fix\n")));
+  CHECK(std::regex_search(text, std::regex("dlq replay --config [^\n]+ --all  # after the fix\n")));
 }
 
 TEST_CASE("status names the session that holds back vacuum, as far as the role may see it") {

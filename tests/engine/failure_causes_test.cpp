@@ -149,11 +149,11 @@ TEST_CASE("a lock that is not released is reported with its session, and held ag
   const auto process = world.start(first_counts());
   const ShowOnFailure show("consumer", *process);
   const auto conditions = [&](const std::string& cause) {
-    return world.number(
-        fmt::format("SELECT count(*) FROM pawl.process_conditions p, "
-                    "jsonb_to_recordset(p.conditions) AS c (kind text, subject text, cause text) "
-                    "WHERE c.kind = 'partition_blocked' AND c.subject = '{}[0]' AND c.cause LIKE '{}'",
-                    world.topic(), cause));
+    return world.number(fmt::format(
+        "SELECT count(*) FROM pawl.process_conditions p, "
+        "jsonb_to_recordset(p.conditions) AS c (kind text, subject text, cause text) "
+        "WHERE c.kind = 'partition_blocked' AND c.subject = '{}[0]' AND c.cause LIKE '{}'",
+        world.topic(), cause));
   };
   wait_until(
       [&] {

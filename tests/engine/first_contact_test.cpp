@@ -129,8 +129,8 @@ TEST_CASE("processes that meet a topic at once begin at one resolution, for all 
   world.produce_to_each_partition(5);
   // One transaction made all rows; each partition goes on from there to its end.
   REQUIRE(world.number("SELECT count(*) FROM pawl.processed_kafka_offsets") == 16);
-  REQUIRE(world.number("SELECT count(*) FROM pawl.offset_history WHERE action = 'first assignment'") ==
-          16);
+  REQUIRE(world.number(
+              "SELECT count(*) FROM pawl.offset_history WHERE action = 'first assignment'") == 16);
   const auto high = world.broker().watermarks(world.topic(), 0).high;
   pawl::testing::wait_until(
       [&] {

@@ -26,7 +26,8 @@ TEST_CASE("libpq's report of a refusal is completed by the option to look at") {
       {"server does not support SSL, but SSL was required", "ssl = on"},
       {"FATAL: permission denied for database \"p\"", "GRANT CONNECT ON DATABASE"},
       {"FATAL: database \"shop\" does not exist", "createdb"},
-      {"transaction blocks not allowed in statement pooling mode", "pool_mode of the pooler to transaction"},
+      {"transaction blocks not allowed in statement pooling mode",
+       "pool_mode of the pooler to transaction"},
       {"FATAL: role \"app\" does not exist", ""},
       {"connection to server at \"db\" failed: Connection refused", ""},
   }));
