@@ -186,7 +186,7 @@ def find_known(site: Site) -> Known:
         )
         if asked.returncode == 0:
             return ""
-        wrong = [line for line in asked.stdout.splitlines() if line.startswith("WRONG")]
+        wrong = [line for line in asked.stdout.splitlines() if " FAIL  " in line]
         if not wrong:
             raise Failure(f"{program.name} check ended with {asked.returncode}:\n{asked.stderr}")
         return wrong[0].partition(f"{file}:")[2] or wrong[0]

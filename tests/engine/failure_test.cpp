@@ -95,7 +95,7 @@ TEST_CASE("an SQLSTATE means the same in libpqxx's errors and in pawl's") {
   }
 }
 
-TEST_CASE("a handler that goes on in an aborted transaction is told what to do instead") {
+TEST_CASE("the failure of a handler that continues in an aborted transaction names the action") {
   for (const auto& failure : {explained(Error("25P02", "current transaction is aborted")),
                               explained(pqxx::sql_error("ERROR:  aborted", "SELECT", "25P02"))}) {
     CHECK(failure.kind == FailureClass::kMessage);
