@@ -1,4 +1,5 @@
 // Leased handlers of the configuration: one HTTP request for each message.
+#include <algorithm>
 #include <atomic>
 #include <fstream>
 
