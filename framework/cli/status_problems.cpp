@@ -16,6 +16,7 @@
 #include "console/counted.hpp"
 #include "console/partition_view.hpp"
 #include "console/topics_seen.hpp"
+#include "dead_letters/dlq.hpp"
 #include "engine/conditions.hpp"
 #include "engine/topic_directory.hpp"
 #include "ledger/instant.hpp"
@@ -355,7 +356,7 @@ HaltView halt_view(const Status& status, const ledger::RegisterRow& row) {
   if (found == status.halts.end())
     return {row.halt.handler, row.halt.cause, {}, {}};
   const auto& halt = found->second;
-  HaltView view{row.halt.handler, halt.what, {}, {}};
+  HaltView view{row.halt.handler, error_text(halt.what), {}, {}};
   const bool commented =
       std::ranges::any_of(halt.commands, [](const auto& one) { return !one.comment.empty(); });
   if (!commented) {

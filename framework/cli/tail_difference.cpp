@@ -171,10 +171,11 @@ class Difference {
     const bool halted = row.state == PartitionState::kHalted;
     if (halted && (was.state != PartitionState::kHalted || was.halt != row.halt)) {
       const auto& halt = row.halt;
-      auto& line = add("halted", row.partition, halt.message_offset,
-                       fmt::format("halted ({}){}", halt.code,
-                                   halt.cause.empty() ? "" : ": " + first_line(halt.cause)),
-                       Symbol::kBad);
+      auto& line =
+          add("halted", row.partition, halt.message_offset,
+              fmt::format("halted ({}){}", halt.code,
+                          halt.cause.empty() ? "" : ": " + first_line(error_text(halt.cause))),
+              Symbol::kBad);
       describe(line.details, halt);
     }
     if (!halted && was.state == PartitionState::kHalted && !told_of_change(next_, row.partition))

@@ -227,6 +227,17 @@ TEST_CASE("partitions that halt for one cause are one problem") {
         std::vector<std::string>{"payments[2]@100", "since 05:55:00", "lag 5"});
 }
 
+TEST_CASE("the cause of a halt does not repeat the handler of its title") {
+  auto partition = halted(0);
+  partition.row->halt.handler = "pay";
+  partition.row->halt.cause = "handler[0].sql[0] (pay): invalid input syntax";
+  const auto problems = problems_of(with({partition}));
+  REQUIRE(problems.size() == 1);
+  CHECK(problems[0].title ==
+        std::vector<std::string>{"payments[0]@100", "pay", "since 05:55:00", "lag 5"});
+  CHECK(problems[0].texts == std::vector<std::string>{"sql[0]: invalid input syntax"});
+}
+
 TEST_CASE("each paused partition needs a resume of its own") {
   auto one = running(0, 0);
   one.row->state = ledger::PartitionState::kPaused;
