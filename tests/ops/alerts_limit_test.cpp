@@ -240,7 +240,7 @@ TEST_CASE("an alert's fields are environment variables, and no text breaks out o
   CHECK(found.at("PAWL_ALERT_TOPIC") == "payments");
   CHECK(found.at("PAWL_ALERT_PARTITION") == "3");
   CHECK(found.at("PAWL_ALERT_SUPPRESSED") == "0");
-  CHECK(found.at("PAWL_ALERT_DETAIL") == "two\nlines and a   byte");
+  CHECK(found.at("PAWL_ALERT_MSG") == "two\nlines and a   byte");
 }
 
 TEST_CASE("the end of a matter waits for no interval, and takes back what was not sent") {
