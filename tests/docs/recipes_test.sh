@@ -427,7 +427,7 @@ MESSAGES
     require_said 'the group has committed nothing here'
     commit_as_the_old_consumer connect-invoices-sink invoices 3
     check moving
-    require_said 'would begin at 3: committed by the group'
+    require_said 'starts at offset 3: committed by the group'
     run_block moving
     drain moving
     require "invoices after the move" $'i2|2\ni3|3\ni4|4\ni5|5' "$(query "$rows")"
@@ -463,7 +463,7 @@ MESSAGES
     require_said 'group shipping has no committed offset in Kafka for parcels[0]'
     commit_as_the_old_consumer shipping parcels 3
     check spring
-    require_said 'would begin at 3: committed by the group'
+    require_said 'starts at offset 3: committed by the group'
     run_block spring
     require "parcels after the move" $'p1|Ann|t\np2|Bob|f\np3|Ann|t\np4|Ann|f' "$(query "$rows")"
     require "couriers after the move" $'Ann|3\nBob|1' "$(query "$counts")"
