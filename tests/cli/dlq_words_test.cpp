@@ -209,7 +209,8 @@ TEST_CASE("a letter whose turn has not come is not run, and keeps its error") {
   const auto replay = site.run({"dlq", "replay", "--all"});
   INFO(replay.out << replay.err);
   CHECK(replay.code == 1);
-  CHECK_THAT(replay.out, ContainsSubstring("1 failed again, 2 wait behind"));
+  CHECK_THAT(replay.out,
+             ContainsSubstring("1 failed again, 2 waiting for an earlier one of their record key"));
   CHECK(site.count("status = 'parked' AND replays = 0 AND error LIKE 'waits for%'") == "2");
   const auto ids = site.ids();
   const auto last = ids.substr(ids.rfind(' ') + 1);

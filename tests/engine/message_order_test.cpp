@@ -577,5 +577,5 @@ TEST_CASE("a message that is finished cannot be left out") {
   REQUIRE_THROWS_WITH(
       frame.world.execute("SELECT pawl.operator_change(consumer_id, topic, partition, NULL, NULL, "
                           "'skip', 'test') FROM pawl.processed_kafka_offsets"),
-      ContainsSubstring("is processed already"));
+      ContainsSubstring("is already processed"));
 }

@@ -109,7 +109,7 @@ TEST_CASE("a call without concurrency leaves the log's order and the groups of t
   CHECK(plans.of("t").calls);
   CHECK(plans.of("t").max_ahead == 1);
   REQUIRE(plans.notes.size() == 1);
-  CHECK_THAT(plans.notes[0], StartsWith("a call of handler call holds back") &&
+  CHECK_THAT(plans.notes[0], StartsWith("a call of handler call blocks") &&
                                  ContainsSubstring("topic t") &&
                                  ContainsSubstring("handler sql, handler bulk"));
   // Alone it holds back its own, as any handler does.

@@ -63,5 +63,6 @@ TEST_CASE("what is told of a late outbox says for how long, and whether anybody 
                  ContainsSubstring("`pawl relay --config FILE`"));
   look.relayed = true;
   CHECK_THAT(late_text({}, look, 5min),
-             !ContainsSubstring("no process publishes") && ContainsSubstring("its log says why"));
+             !ContainsSubstring("no process publishes") &&
+                 ContainsSubstring("The log of that process has the cause"));
 }
