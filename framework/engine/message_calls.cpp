@@ -251,16 +251,13 @@ void MessageProcessor::record_unplaced(postgres::Session& session, InHand& hand,
   } catch (const postgres::InDoubt&) {
     call.note_doubt();
     throw;
-  } catch (const postgres::Error& error) {
+  } catch (...) {
     if (!session.alive())
       throw;
-    if (error.sqlstate() == postgres::kLeaseLostState)
+    if (explain(std::current_exception(), true).sqlstate == postgres::kLeaseLostState)
       lose_lease(session, hand, call);
+    // What the caller rethrows follows, whatever failed here: the message is another owner's.
     give_back(session, hand, call, ledger::GivenBack::kDone, call.response());
-  } catch (...) {  // code's may be anything
-    if (session.alive())
-      give_back(session, hand, call, ledger::GivenBack::kDone, call.response());
-    throw;
   }
 }
 

@@ -120,6 +120,18 @@ std::int64_t end_waiting_sessions(const PaymentsWorld& world) {
       "query_start < clock_timestamp() - interval '1 second'");
 }
 
+/// A process whose handlers wait for the advisory lock; its sessions outlive it.
+void kill_waiting(const PaymentsWorld& world, pawl::testing::ChildProcess& process) {
+  process.kill(SIGKILL);
+  REQUIRE(process.wait(60s).signal == SIGKILL);
+  wait_until(
+      [&] {
+        end_waiting_sessions(world);
+        return waiting_handlers(world) == 0;
+      },
+      60s, "its sessions to end");
+}
+
 }  // namespace
 
 // Without probation such a message stops the whole group for ever, and with a mere count of
@@ -346,14 +358,7 @@ TEST_CASE("messages stay on probation when their partition moves to another live
     lock.exec("SELECT pg_advisory_xact_lock(7)");
     const auto killed = start("29s");
     wait_until([&] { return waiting_handlers(world) == 2; }, 60s, "two handlers that wait");
-    killed->kill(SIGKILL);
-    REQUIRE(killed->wait(60s).signal == SIGKILL);
-    wait_until(
-        [&] {
-          end_waiting_sessions(world);
-          return waiting_handlers(world) == 0;
-        },
-        60s, "its sessions to end");
+    kill_waiting(world, *killed);
   }
   pqxx::work lock(connection);
   // No message runs alone meanwhile.
@@ -701,14 +706,7 @@ order_by = "{{header:event-id}}"
     const auto killed = world.start();
     wait_for_calls(*api, 1);
     wait_until([&] { return waiting_handlers(world) == 4; }, 60s, "four handlers that wait");
-    killed->kill(SIGKILL);
-    REQUIRE(killed->wait(60s).signal == SIGKILL);
-    wait_until(
-        [&] {
-          end_waiting_sessions(world);
-          return waiting_handlers(world) == 0;
-        },
-        60s, "its sessions to end");
+    kill_waiting(world, *killed);
   }
   if (outage)
     api.reset();

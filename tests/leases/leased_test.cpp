@@ -15,6 +15,14 @@ int calls_for(const PaymentApi& api, const std::string& event) {
   return count;
 }
 
+/// What a new owner does first.
+void pass_to_new_owner(const PaymentsWorld& world) {
+  world.execute(
+      "SELECT pawl.raise_fence(consumer_id, topic, partition, owner_epoch + 1, false) FROM "
+      "pawl.processed_kafka_offsets");
+  world.execute("UPDATE pawl.processed_kafka_offsets SET owner_epoch = owner_epoch + 1");
+}
+
 }  // namespace
 
 TEST_CASE("each message is called once, under a key of its own, and the answer is stored") {
@@ -254,16 +262,33 @@ TEST_CASE("a call whose partition moves meanwhile is recorded, and the new owner
   const auto process = charging.start();
   const ShowOnFailure show("consumer", *process);
   wait_for_calls(api, 1);
-  // As a new owner does it.
-  world.execute(
-      "SELECT pawl.raise_fence(consumer_id, topic, partition, owner_epoch + 1, false) FROM "
-      "pawl.processed_kafka_offsets");
-  world.execute("UPDATE pawl.processed_kafka_offsets SET owner_epoch = owner_epoch + 1");
+  pass_to_new_owner(world);
   api.release();
   world.wait_until_all_processed();
   CHECK(charging.counts() == "0 1 0");
   CHECK(api.call_count() == 1);
   CHECK(charging.stored() == "1 1");
+}
+
+TEST_CASE("a record in code that fails without its partition is no failure of the message") {
+  PaymentApi api(false, [](const ApiCall&) { return ApiAnswer{.stall = true}; });
+  ChargingWorld charging(1, api);
+  charging.use("charge_second_record_fails");
+  auto& world = charging.world();
+  // An attempt that counted would keep the message waiting.
+  world.set("failures.retry_initial=1h");
+  world.set("failures.retry_max=1h");
+  world.produce_one("event", 1, 0);
+  const auto process = charging.start();
+  const ShowOnFailure show("consumer", *process);
+  wait_for_calls(api, 1);
+  pass_to_new_owner(world);
+  api.release();
+  world.wait_until_all_processed();
+  CHECK(charging.counts() == "1 0 0");
+  CHECK(api.call_count() == 1);
+  CHECK(charging.stored() == "1 1");
+  CHECK(world.number("SELECT count(*) FROM ledger") == 1);
 }
 
 TEST_CASE("what a call brought survives a restart of PostgreSQL while it ran") {

@@ -68,6 +68,22 @@ bool is_master(const RedisServer& redis) {
   }
 }
 
+/// Each message calls; what the calls of acc-1 brought cannot be stored while `lock` is held.
+struct ChargesBehindLock {
+  explicit ChargesBehindLock(int partitions)
+      : charging(partitions, api), connection(charging.world().url()) {
+    use_redis(charging, redis);
+    charging.use("charge_and_record", "concurrency = 8\norder_by = \"{header:event-id}\"");
+    lock.emplace(connection).exec("SELECT FROM accounts WHERE id = 'acc-1' FOR UPDATE");
+  }
+
+  RedisServer redis;
+  PaymentApi api{true};
+  ChargingWorld charging;
+  pqxx::connection connection;
+  std::optional<pqxx::work> lock;
+};
+
 }  // namespace
 
 TEST_CASE("leases in Redis: each message is called once, and its state is there for others") {
@@ -243,19 +259,13 @@ TEST_CASE("leases in Redis: a process killed at any step leaves each message rec
 }
 
 TEST_CASE("leases in Redis: calls that wait for a lock to be stored leave the threads to others") {
-  RedisServer redis;
-  PaymentApi api(true);
-  ChargingWorld charging(2, api);
-  use_redis(charging, redis);
-  charging.use("charge_and_record", "concurrency = 8\norder_by = \"{header:event-id}\"");
+  ChargesBehindLock behind_lock(2);
+  auto& [redis, api, charging, connection, lock] = behind_lock;
   auto& world = charging.world();
   world.set("consumer.concurrency=2");
   world.set("postgres.lock_timeout=1s");
   const auto process = charging.start({"--events"});
   const ShowOnFailure show("consumer", *process);
-  pqxx::connection connection(world.url());
-  std::optional<pqxx::work> lock(std::in_place, connection);
-  lock->exec("SELECT FROM accounts WHERE id = 'acc-1' FOR UPDATE");
   for (int i = 0; i < 8; ++i)
     world.produce_one(fmt::format("blocked-{}", i), 1, 0);
   wait_for_calls(api, 8);
@@ -276,18 +286,12 @@ TEST_CASE("leases in Redis: calls that wait for a lock to be stored leave the th
 }
 
 TEST_CASE("leases in Redis: a lock that is released ends the wait of calls to be stored") {
-  RedisServer redis;
-  PaymentApi api(true);
-  ChargingWorld charging(1, api);
-  use_redis(charging, redis);
-  charging.use("charge_and_record", "concurrency = 8\norder_by = \"{header:event-id}\"");
+  ChargesBehindLock behind_lock(1);
+  auto& [redis, api, charging, connection, lock] = behind_lock;
   auto& world = charging.world();
   // Nothing else ends it in time.
   world.set("failures.retry_initial=1h");
   world.set("failures.retry_max=1h");
-  pqxx::connection connection(world.url());
-  std::optional<pqxx::work> lock(std::in_place, connection);
-  lock->exec("SELECT FROM accounts WHERE id = 'acc-1' FOR UPDATE");
   for (int i = 0; i < 3; ++i)
     world.produce_one(fmt::format("blocked-{}", i), 1, 0);
   const auto process = charging.start({"--events"});
@@ -300,18 +304,12 @@ TEST_CASE("leases in Redis: a lock that is released ends the wait of calls to be
 }
 
 TEST_CASE("leases in Redis: a call of before the partition was acquired anew delays no other") {
-  RedisServer redis;
-  PaymentApi api(true);
-  ChargingWorld charging(1, api);
-  use_redis(charging, redis);
-  charging.use("charge_and_record", "concurrency = 8\norder_by = \"{header:event-id}\"");
+  ChargesBehindLock behind_lock(1);
+  auto& [redis, api, charging, connection, lock] = behind_lock;
   auto& world = charging.world();
   world.set("postgres.lock_timeout=1s");
   world.set("failures.retry_initial=1h");
   world.set("failures.retry_max=1h");
-  pqxx::connection connection(world.url());
-  std::optional<pqxx::work> lock(std::in_place, connection);
-  lock->exec("SELECT FROM accounts WHERE id = 'acc-1' FOR UPDATE");
   world.produce_one("blocked", 1, 0);
   const auto process = charging.start({"--events"});
   const ShowOnFailure show("consumer", *process);

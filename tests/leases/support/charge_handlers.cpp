@@ -6,7 +6,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
+#include <memory>
 #include <pqxx/pqxx>
 
 #include "pawl/errors.hpp"
@@ -125,6 +127,15 @@ void add_charge_handlers(Registry& registry) {
          enter(tx, message, response);
          if (message.header("event-id").value().starts_with("poison"))
            tx.exec("SELECT 1 / (1 - count(*)) FROM refuses");
+       }});
+  registry.leased_handler(
+      "charge_second_record_fails",
+      {.call = charge_as_told,
+       .record = [runs = std::make_shared<std::atomic<int>>(0)](
+                     pqxx::dbtransaction& tx, const Message& message, const Response& response) {
+         enter(tx, message, response);
+         if (++*runs == 2)
+           throw std::runtime_error("the second record fails");
        }});
   // Another database, which is not pawl's.
   registry.leased_handler("another_database", {.call = [](Lease&, const Message&) -> Response {
