@@ -60,7 +60,7 @@ def foreign_assignor(site):
     once(s, 10)
 
 
-@case("moving", "the same, and the CASE for empty texts ('' for a number: ServiceNow, CSV gateways)", "CASE WHEN {/x} = '' THEN NULL ELSE {/x}::int END: the parameter is an int, so '' fails before the CASE is looked at", "as configuration.md (Casts and guards) says: the text without a number is a dead letter")
+@case("moving", "the same, and the CASE for empty texts ('' for a number: ServiceNow, CSV gateways)", "CASE WHEN {/x} = '' THEN NULL ELSE {/x}::int END: the parameter is an int, so '' fails before the CASE is looked at", "as templates.md (Casts and guards) says: the text without a number is a dead letter")
 def case_does_not_guard(site):
     table(site, "INSERT INTO out VALUES ({header:event-id}, (CASE WHEN {/v} = '' THEN NULL ELSE {/v}::int END)::text)", [(b'{"v":"5"}', "5"), (b'{"v":""}', ("letter", "invalid input syntax for type integer"))])
 
