@@ -29,7 +29,7 @@ constexpr const char* kRecordDiscard = R"sql(
   INSERT INTO pawl.offset_history
          (consumer_id, topic, partition, action, from_offset, to_offset, reason)
   SELECT d.consumer_id, d.topic, d.partition, 'dlq discard', d.kafka_offset, d.kafka_offset,
-         'letter ' || d.dead_letter_id || ': ' || $2
+         'dead letter ' || d.dead_letter_id || ': ' || $2
     FROM pawl.dead_letters d
    WHERE d.dead_letter_id = $1::bigint
 )sql";
