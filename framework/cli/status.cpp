@@ -225,9 +225,9 @@ void add_status(Command& parser, Commands& commands) {
       "status", "Show problems, what to do about them, lag, and dead letters");
   const auto config = add_config_arguments(*command);
   const auto arguments = std::make_shared<Arguments>();
-  command->add_option("--watch", arguments->watch, "Refresh every INTERVAL until Ctrl-C")
+  command->add_option("--watch", arguments->watch, "Refresh every DURATION until Ctrl-C")
       ->value_or("2s")
-      ->type_name("[INTERVAL]");
+      ->type_name("[DURATION]");
   command
       ->add_option("--interval", arguments->interval,
                    "Time between the two samples that RATE and ETA come from; 0s: one sample")
