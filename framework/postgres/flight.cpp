@@ -193,8 +193,8 @@ Result Flight::next_result() {
   close();
   throw Error(
       "08P01",
-      "COPY FROM STDIN or TO STDOUT was sent together with other statements, which it cannot "
-      "be; the connection is given up. Run it by itself, in the handler")
+      "COPY FROM STDIN or TO STDOUT was sent together with other statements, which is not "
+      "possible. pawl closed the connection. Run COPY alone, in the handler")
       .as_last_words();
 }
 
