@@ -93,7 +93,7 @@ std::string_view to_string(FailureClass failure) {
     case FailureClass::kTransactionEnded:
       return "transaction ended by the handler";
     case FailureClass::kRowMissing:
-      return "register row missing";
+      return "offset row missing";
   }
   return "unknown";
 }
