@@ -191,10 +191,9 @@ Result Flight::next_result() {
   if (!is_copy(result.get()))
     return result;
   close();
-  throw Error(
-      "08P01",
-      "COPY FROM STDIN or TO STDOUT was sent together with other statements, which is not "
-      "possible. pawl closed the connection. Run COPY alone, in the handler")
+  throw Error("08P01",
+              "COPY FROM STDIN or TO STDOUT was sent together with other statements, which is not "
+              "possible. pawl closed the connection. Run COPY alone, in the handler")
       .as_last_words();
 }
 
