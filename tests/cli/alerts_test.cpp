@@ -200,7 +200,8 @@ TEST_CASE(
   site.more = hook.section("timeout = \"500ms\"\n");
   site.pay(0, "bad", "a", "\"no number\"");
   const auto child = site.start(kHalts);
-  child->wait_for_output("alerts.command failed for \"halt\": it did not exit in time", kDeadline);
+  child->wait_for_output("alerts.command failed for the alert halt: it did not exit in time",
+                         kDeadline);
   wait_until([&] { return !lives(hook.file("sleeper")); }, kDeadline, "the sleeper to be gone");
   site.pay(1, "bad as well", "a", "\"no number\"");
   wait_until([&] { return hook.alerts().size() == 2; }, kDeadline, "the next alert");
@@ -215,7 +216,7 @@ TEST_CASE("a system that forbids pidfd_open is named in the failure of the alert
   std::unique_ptr<ChildProcess> child;
   without_pidfd_open([&] { child = site.start(kHalts); });
   child->wait_for_output(
-      "alerts.command failed for \"halt\": it was killed, because this system does not allow "
+      "alerts.command failed for the alert halt: it was killed, because this system does not allow "
       "pidfd_open (Operation not permitted)",
       kDeadline);
   stop(*child);

@@ -124,7 +124,7 @@ TEST_CASE("config show without a file prints the defaults, and tells what is wro
   const auto wrong = config_show({"--set", "consumer.workers=0"});
   CHECK(wrong.code == 2);
   CHECK(wrong.out.empty());
-  CHECK_THAT(wrong.err, ContainsSubstring("consumer.workers = 0: out of range"));
+  CHECK_THAT(wrong.err, ContainsSubstring("--set consumer.workers=0: out of range"));
   const auto missing = config_show({"--config", "no/such/file.toml"});
   CHECK(missing.code == 2);
   CHECK_THAT(missing.err, ContainsSubstring("no/such/file.toml"));

@@ -171,7 +171,8 @@ TEST_CASE("the layout that keys estimate assumes is the one that PostgreSQL make
   CHECK(json.at("measured") == true);
   const auto text = site.run({"keys", "estimate", "--rate", "100", "--key-bytes", "36"});
   CHECK(text.code == 0);
-  CHECK_THAT(text.out, ContainsSubstring("kept for 7d") && ContainsSubstring("write-ahead log"));
+  CHECK_THAT(text.out,
+             ContainsSubstring("kept for 7d") && ContainsSubstring("WAL of the keys per day"));
   CHECK(site.run({"keys", "estimate", "--rate", "0"}).code == 2);
 
   site.more =
