@@ -273,7 +273,7 @@ TEST_CASE("a topic that is missing holds nothing up, and gets all once it is the
   const ShowOnFailure show("consumer", *process);
   produce_poison(world, 3);
   world.produce_one("good", 5, 0);
-  wait_until([&] { return occurrences(*process, topic + ": does not exist in Kafka") > 0; }, 60s,
+  wait_until([&] { return occurrences(*process, "the topic does not exist. Create it") > 0; }, 60s,
              "the warning");
   world.wait_until_all_processed();
   CHECK(world.value("SELECT string_agg(event_id, ',') FROM ledger") == "good");

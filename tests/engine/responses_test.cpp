@@ -240,7 +240,7 @@ TEST_CASE("a batch's response belongs to one of its messages") {
   };
   const auto [query, error] = GENERATE(
       Case{"SELECT n + 1, id FROM unnest({header:event-id}::text[]) WITH ORDINALITY AS m (id, n)",
-           "returned a row for message 2 of 1; the first column counts them from 1"},
+           "returned a row for message 2 of 1; the first column numbers messages from 1"},
       Case{"SELECT NULL, id FROM unnest({header:event-id}::text[]) AS m (id)",
            "returned a row for message NULL of 1"},
       Case{

@@ -37,8 +37,8 @@ void check_refused(const Refused& refused) {
   } catch (const SyntaxError& error) {
     CHECK(error.position() == refused.position);
     CHECK_THAT(error.problem(), ContainsSubstring(std::string{refused.problem}));
-    CHECK_THAT(error.problem(), ContainsSubstring("write") || ContainsSubstring("remove") ||
-                                    ContainsSubstring("put"));
+    CHECK_THAT(error.problem(), ContainsSubstring("Write") || ContainsSubstring("Remove") ||
+                                    ContainsSubstring("Put") || ContainsSubstring("Use"));
   }
 }
 

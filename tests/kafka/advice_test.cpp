@@ -54,7 +54,7 @@ TEST_CASE("a missing certificate gets the same advice, whichever alert tells of 
 TEST_CASE("a broker's certificate that is refused is told by what to change") {
   CHECK_THAT(certificate_advice(X509_V_ERR_HOSTNAME_MISMATCH),
              ContainsSubstring("kafka.bootstrap_servers"));
-  CHECK_THAT(certificate_advice(X509_V_ERR_CERT_HAS_EXPIRED), ContainsSubstring("renew"));
+  CHECK_THAT(certificate_advice(X509_V_ERR_CERT_HAS_EXPIRED), ContainsSubstring("Renew"));
   CHECK_THAT(certificate_advice(X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN),
              ContainsSubstring("\"ssl.ca.location\""));
   CHECK(certificate_advice(X509_V_ERR_OUT_OF_MEM).empty());

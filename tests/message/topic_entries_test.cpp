@@ -48,7 +48,7 @@ TEST_CASE("what is no pattern is said, with what to write instead") {
       {"^[a-", "Unmatched [, [^, [:, [., or [="},
       {"^orders-\\d+", "contains \\d, which has no meaning in a POSIX extended regular expression"},
       {"^(a)\\1", "contains \\1, which has no meaning in a POSIX extended regular expression"},
-      {"^a\0b"s, "has a NUL"},
+      {"^a\0b"s, "contains a NUL character"},
   };
   for (const auto& row : rows) {
     CAPTURE(row.pattern);

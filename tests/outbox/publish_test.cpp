@@ -71,12 +71,12 @@ TEST_CASE("what pawl.publish cannot publish it refuses at once") {
       {"'__consumer_offsets', 'k', 'v'", "topic __consumer_offsets is internal to Kafka"},
       {"'__transaction_state', NULL, 'v'", "topic __transaction_state is internal to Kafka"},
       {"'t', 'k', repeat('v', 1000001)", "1000002 bytes; the limit is 1000000"},
-      {R"('t', 'k', 'v', '{"a": 1}')", "header a is no text"},
+      {R"('t', 'k', 'v', '{"a": 1}')", "header a is not a text"},
       {R"('t', 'k', 'v', '"a"')", "neither an object nor an array"},
       {R"('t', 'k', 'v', '[{"name": "a"}, {"value": "b"}]')", "header number 2 is not"},
       {R"('t', 'k', 'v', '[{"name": "a", "value": "b", "base64": "AA=="}]')", "header number 1"},
       {R"('t', 'k', 'v', '[{"name": "a", "base64": "%"}]')", "base64"},
-      {R"('t', 'k', 'v', '{"pawl-outbox-id": "1"}')", "pawl's own"},
+      {R"('t', 'k', 'v', '{"pawl-outbox-id": "1"}')", "reserved for pawl"},
       {"'t', 'k', 'v', NULL, ''", "an event_id has 1 to 1000 bytes"},
   }));
   CAPTURE(call);

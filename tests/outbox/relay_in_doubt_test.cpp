@@ -261,7 +261,7 @@ TEST_CASE(
                    .value(
                        "SELECT coalesce(string_agg(unwritable_partitions, ''), '') FROM "
                        "pawl.outbox_relays")
-                   .find("half [") != std::string::npos;
+                   .find("half[") != std::string::npos;
       },
       60s, "it to tell what it leaves out");
   CHECK(waiting_of("half") < 300);

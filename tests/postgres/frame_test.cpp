@@ -285,10 +285,10 @@ TEST_CASE("the error of a handler's statement says which one it is, once") {
 TEST_CASE("what is deferred as a text of pawl::publish is called so") {
   World world;
   const std::string sql = "SELECT pawl.publish($1)";
-  world.server.script(sql, {.bytes = wire::error("22023", "header a is no text")});
+  world.server.script(sql, {.bytes = wire::error("22023", "header a is not a text")});
   const auto frame = world.begun();
   frame->defer(sql, {});
-  CHECK(error_of([&] { world.finish(*frame); }).what() == "pawl.publish: header a is no text"s);
+  CHECK(error_of([&] { world.finish(*frame); }).what() == "pawl.publish: header a is not a text"s);
 }
 
 TEST_CASE("a claim that fails is pawl's own, and its transaction is rolled back") {

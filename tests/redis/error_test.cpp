@@ -52,9 +52,9 @@ TEST_CASE("a reply of another type than expected is an error") {
     }
   };
   CHECK_THAT(message([&] { return items.text(0); }),
-             StartsWith("Redis here:1 answered acquire with an integer as item 0"));
+             StartsWith("Redis here:1 responded to acquire with an integer as item 0"));
   CHECK_THAT(message([&] { return items.integer(1); }), ContainsSubstring("a text as item 1"));
   CHECK_THAT(message([&] { return items.integer(2); }), ContainsSubstring("with 2 items"));
   CHECK_THAT(message([&] { return ItemReader(text, "Redis here:1", "ROLE").integer(0); }),
-             ContainsSubstring("answered ROLE with a text"));
+             ContainsSubstring("responded to ROLE with a text"));
 }
