@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdint>
 #include <string_view>
 
@@ -30,10 +29,7 @@ struct Reading {
   [[nodiscard]] bool has(const char* name) const { return halt.parameters.contains(name); }
   /// 0 if it is not a number.
   [[nodiscard]] std::int64_t number(const char* name) const {
-    const auto text = of(name);
-    std::int64_t result = 0;
-    std::from_chars(text.data(), text.data() + text.size(), result);
-    return result;
+    return halt.number(name).value_or(0);
   }
   [[nodiscard]] std::string offset() const {
     return halt.message_offset ? std::to_string(*halt.message_offset) : of(parameter::kOffset);
@@ -477,13 +473,14 @@ std::string halt_text(const ledger::Halt& halt, const Options& options,
   return text;
 }
 
-std::vector<std::pair<std::string, std::string>> halt_fields(const ledger::Halt& halt) {
-  std::vector<std::pair<std::string, std::string>> fields{{"halt_kind", halt.kind},
-                                                          {"halt_code", halt.code}};
+std::vector<HaltField> halt_fields(const ledger::Halt& halt) {
+  std::vector<HaltField> fields{{"halt_kind", halt.kind}, {"halt_code", halt.code}};
   for (const auto* const name :
        {parameter::kIdempotencyKey, parameter::kRemoteKey, parameter::kUnknownSince,
         parameter::kSqlstate, parameter::kAttempts}) {
-    if (auto value = halt.parameter(name); !value.empty())
+    if (const auto number = halt.number(name))
+      fields.emplace_back(name, *number);
+    else if (auto value = halt.parameter(name); !value.empty())
       fields.emplace_back(name, std::move(value));
   }
   return fields;

@@ -325,11 +325,11 @@ TEST_CASE("fields of a halt are its kind, its code, and what it knows of the mes
       halt(code::kMessageFailed,
            {{"attempts", "7"}, {"sqlstate", "22P02"}, {"idempotency_key", "a"}, {"other", "x"}},
            "invalid input", 41));
-  CHECK(fields == std::vector<std::pair<std::string, std::string>>{{"halt_kind", "message"},
-                                                                   {"halt_code", "message_failed"},
-                                                                   {"idempotency_key", "a"},
-                                                                   {"sqlstate", "22P02"},
-                                                                   {"attempts", "7"}});
+  CHECK(fields == std::vector<HaltField>{{"halt_kind", "message"},
+                                         {"halt_code", "message_failed"},
+                                         {"idempotency_key", "a"},
+                                         {"sqlstate", "22P02"},
+                                         {"attempts", 7}});
 }
 
 TEST_CASE("parameters of a halt survive their JSON, whatever bytes they have") {
@@ -339,6 +339,16 @@ TEST_CASE("parameters of a halt survive their JSON, whatever bytes they have") {
         stored.parameters);
   CHECK(pawl::ledger::parameters_json(halt(code::kConsumerLost)).empty());
   CHECK(pawl::ledger::parse_parameters_json("").empty());
+  // The name decides: a key and an SQLSTATE may consist of digits.
+  stored.parameters = {{"attempts", "7"},          {"has_detail", "true"},
+                       {"idempotency_key", "17"},  {"leader_epoch", "-1"},
+                       {"offset", "unknown"},      {"sqlstate", "22012"},
+                       {"of_a_newer_program", "7"}};
+  CHECK(pawl::ledger::parameters_json(stored) ==
+        R"({"attempts":7,"has_detail":true,"idempotency_key":"17","leader_epoch":-1,)"
+        R"("of_a_newer_program":"7","offset":"unknown","sqlstate":"22012"})");
+  CHECK(pawl::ledger::parse_parameters_json(pawl::ledger::parameters_json(stored)) ==
+        stored.parameters);
   // PostgreSQL's jsonb has neither NUL nor broken UTF-8.
   stored.parameters = {{"idempotency_key", std::string("a\0b\xff", 4)}};
   CHECK(pawl::ledger::parameters_json(stored) == "{\"idempotency_key\":\"a?b\xef\xbf\xbd\"}");
