@@ -76,10 +76,11 @@ class Renderer {
     return printable(command_text(status_.invocation, words)) + std::string(more);
   }
 
-  [[nodiscard]] std::string omitted_line(std::size_t number, std::string_view what,
-                                         std::string_view option) const {
-    return fmt::format("{}{} more{}: {}\n", symbol(terminal_, Symbol::kMore),
-                       grouped(static_cast<std::int64_t>(number)), what, command("status", option));
+  [[nodiscard]] std::string omitted_line(std::size_t number, const char* one,
+                                         const char* many) const {
+    return fmt::format("{}{}: {}\n", symbol(terminal_, Symbol::kMore),
+                       counted(static_cast<std::int64_t>(number), one, many),
+                       command("status", " --all"));
   }
 
   /// Parts on as few lines as the width permits.
@@ -169,7 +170,7 @@ class Renderer {
       for (auto i = first; i < most; ++i)
         add(Kind::kProblem, problem_text(problems[i], widths));
       if (most < end)
-        add(Kind::kSection, "  " + omitted_line(end - most, "", " --all"));
+        add(Kind::kSection, "  " + omitted_line(end - most, "more", "more"));
       first = end;
     }
   }
@@ -268,7 +269,7 @@ class Renderer {
       row("  total", total);
     auto text = '\n' + table.text(terminal_.columns);
     if (most < sorted.size())
-      text += "  " + omitted_line(sorted.size() - most, " handlers", " --all");
+      text += "  " + omitted_line(sorted.size() - most, "more handler", "more handlers");
     add(Kind::kSection, text + letters_notes(next_due, total));
   }
 
@@ -469,7 +470,7 @@ class Renderer {
     }
     add_rows(table, Kind::kTopic);
     if (most < topics.size())
-      add(Kind::kSection, omitted_line(topics.size() - most, " topics", " --all"));
+      add(Kind::kSection, omitted_line(topics.size() - most, "more topic", "more topics"));
     add(Kind::kSection, fmt::format("Each partition with OFFSET, END, and OWNER: {}\n",
                                     command("status", " --partitions")));
   }

@@ -12,6 +12,7 @@
 #include "config/units.hpp"
 #include "dead_letters/store/dead_letters.hpp"
 #include "handlers/handler_statement.hpp"
+#include "text/count.hpp"
 
 namespace pawl::engine {
 namespace {
@@ -82,25 +83,30 @@ std::string log_end_not_stored(const Reading& reading) {
 
 std::string circuit_breaker_open(const Reading& reading) {
   const auto& handler = reading.halt.handler;
-  return fmt::format(
-      "{} consecutive messages of {} failed the same way: {}", reading.of(parameter::kMessages),
-      handler.empty() ? "no handler" : handlers::handler_text(handler), with_sqlstate(reading));
+  return fmt::format("{} of {} failed the same way: {}",
+                     texts::counted(reading.number(parameter::kMessages), "consecutive message",
+                                    "consecutive messages"),
+                     handler.empty() ? "no handler" : handlers::handler_text(handler),
+                     with_sqlstate(reading));
 }
 
 std::string fetch_crashed(const Reading& reading) {
   return fmt::format(
-      "{} consecutive processes crashed while they fetched offset {}, before a handler received "
+      "{} while fetching offset {}, before a handler received "
       "the message. Its decompressed batch may need more memory than the process has",
-      reading.of(parameter::kCrashes), reading.offset());
+      texts::counted(reading.number(parameter::kCrashes), "consecutive process crashed",
+                     "consecutive processes crashed"),
+      reading.offset());
 }
 
 std::string log_start_moved(const Reading& reading) {
   const auto next = reading.number(parameter::kNextOffset);
   const auto start = reading.number(parameter::kLogStart);
   return fmt::format(
-      "the next offset is {}, but Kafka's log starts at {}: Kafka's retention removed {} {} before "
-      "they were processed",
-      next, start, start - next, start - next == 1 ? "offset" : "offsets");
+      "the next offset is {}, but Kafka's log starts at {}: Kafka's retention removed {}", next,
+      start,
+      texts::counted(start - next, "offset that was not processed",
+                     "offsets that were not processed"));
 }
 
 std::string log_truncated(const Reading& reading) {
@@ -147,14 +153,16 @@ std::string lost_of_deleted(const Reading& reading) {
         "It is not known whether offsets {} to {} of the deleted topic were processed",
         reading.of(parameter::kUncertainFrom), reading.number(parameter::kLogEnd) - 1);
   }
-  if (!reading.has(parameter::kUnprocessed)) {
+  const auto unprocessed = reading.number(parameter::kUnprocessed);
+  if (unprocessed == 0) {
     return fmt::format("The deleted topic was processed up to {}, the end that Kafka last reported",
                        end);
   }
   return fmt::format(
-      "At least {} offsets of the deleted topic, from {} on, were never processed: have them "
+      "At least {} of the deleted topic, from {} on, {} never processed: have the messages "
       "produced again, or accept the loss",
-      reading.of(parameter::kUnprocessed), reading.of(parameter::kNextOffset));
+      texts::counted(unprocessed, "offset", "offsets"), reading.of(parameter::kNextOffset),
+      unprocessed == 1 ? "was" : "were");
 }
 
 /// What is known of messages of the new topic that were processed.
@@ -190,9 +198,9 @@ std::string batch_unreadable(const Reading& reading) {
 
 std::string offset_row_missing(const Reading& reading) {
   return fmt::format(
-      "the stored offset was deleted, although the offsets of {} partitions were stored when the "
+      "the stored offset was deleted, although the offsets of {} were stored when the "
       "topic was first assigned",
-      reading.of(parameter::kPartitions));
+      texts::counted(reading.number(parameter::kPartitions), "partition", "partitions"));
 }
 
 std::string other_database(const Reading& reading) {

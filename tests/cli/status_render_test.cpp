@@ -286,6 +286,8 @@ TEST_CASE("status in a terminal has colors, symbols, and lines that are not too 
 TEST_CASE("when nothing is wrong the verdict of status says so") {
   CHECK(verdict_of(with({running(0, 0), running(1, 0)})) ==
         "none of 2 partitions halted, lag 0, no dead letters");
+  CHECK(verdict_of(with({running(0, 0)})) == "1 partition, not halted, lag 0, no dead letters");
+  CHECK_THAT(verdict_of(with({halted(0)})), StartsWith("1 of 1 partition halted, "));
 }
 
 TEST_CASE("a session that blocks vacuum is named once it is old, or its age is unknown") {

@@ -492,7 +492,7 @@ TEST_CASE("status --watch prints blocks where there is no terminal") {
   ChildProcess child(
       PAWL_PROGRAM, {"status", "--config", site.config().string(), "--watch", "100ms"},
       {.environment = {}, .output = folder.path() / "out", .errors = {}, .working_directory = {}});
-  const auto block = site.group + "   none of 1 partitions halted";
+  const auto block = site.group + "   1 partition, not halted";
   wait_until(
       [&] {
         const auto first = child.output().find(block);

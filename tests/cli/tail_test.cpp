@@ -89,7 +89,7 @@ TEST_CASE("tail --messages reads a few of many and reports how many it omits; va
   REQUIRE(site.run({"offsets", "set", "--topic", site.topic, "--all", "--to", "earliest"}).code ==
           0);
   const auto tail = start_tail(site, folder, {"--messages", "--values"});
-  tail->wait_for_output("none of 1 partitions halted", kDeadline);
+  tail->wait_for_output("1 partition, not halted", kDeadline);
   REQUIRE(site.run({"run", "--drain"}).code == 0);
   tail->wait_for_output("omitted", kDeadline);
   CHECK_THAT(tail->output(), ContainsSubstring(R"({"account": "a", "amount": 1})"));
@@ -152,7 +152,7 @@ TEST_CASE("tail reports that PostgreSQL is unreachable, and continues when it is
   const TempDir folder("tail");
   REQUIRE(site.run({"run", "--drain"}).code == 0);
   const auto tail = start_tail(site, folder, {});
-  tail->wait_for_output("none of 1 partitions halted", kDeadline);
+  tail->wait_for_output("1 partition, not halted", kDeadline);
   postgres.stop();
   tail->wait_for_output("unreachable: ", kDeadline);
   postgres.start();

@@ -121,7 +121,7 @@ std::vector<Row> rows() {
       {halt(code::kProcessCrashed, {}, "3 processes crashed", 41), "crash", "3 processes crashed",
        others, fix, resume_or_skip},
       {halt(code::kFetchCrashed, {{"crashes", "3"}}, "", 41), "crash-loop",
-       "3 consecutive processes crashed while they fetched offset 41, before a handler received "
+       "3 consecutive processes crashed while fetching offset 41, before a handler received "
        "the "
        "message. Its decompressed batch may need more memory than the process has",
        others,
@@ -132,7 +132,7 @@ std::vector<Row> rows() {
            " --offset 41 --because \"too large\"; " + kSet + "OFFSET"},
       {halt(code::kLogStartMoved, {{"next_offset", "4"}, {"log_start", "5"}}), "position",
        "the next offset is 4, but Kafka's log starts at 5: Kafka's retention removed 1 offset "
-       "before they were processed",
+       "that was not processed",
        skipped,
        "Restore the records and resume the partition, or accept the loss and set the offset",
        kSet + "earliest"},
@@ -249,6 +249,8 @@ TEST_CASE("what is known of a recreated topic is rendered from its parameters") 
              ContainsSubstring("The deleted topic was processed up to 5, the end that Kafka last"));
   CHECK_THAT(what({{"log_end", "10"}, {"unprocessed", "3"}}),
              ContainsSubstring("At least 3 offsets of the deleted topic, from 5 on, were never"));
+  CHECK_THAT(what({{"log_end", "6"}, {"unprocessed", "1"}}),
+             ContainsSubstring("At least 1 offset of the deleted topic, from 5 on, was never"));
   CHECK_THAT(what({{"log_end", "10"}, {"uncertain_from", "3"}}),
              ContainsSubstring("whether offsets 3 to 9 of the deleted topic were processed"));
   CHECK_THAT(what({{"applied_from", "5"}}),
