@@ -7,6 +7,7 @@
 #include "cli/status.hpp"
 #include "cli/status_problems.hpp"
 #include "engine/owner.hpp"
+#include "json_schema.hpp"
 #include "prelude.hpp"
 
 using namespace pawl::cli;
@@ -197,6 +198,32 @@ TEST_CASE("status starts with the verdict, then problems, then dead letters, the
   CHECK(verdict_of(status) ==
         "2 of 3 partitions halted, lag 12,345, 4 dead letters, 2 scheduled retries, 1 parked "
         "message");
+}
+
+TEST_CASE("the JSON of a status follows its schema, whatever parameters a halt has") {
+  const auto& schema = json_schemas().at("status");
+  auto all = halted(0);
+  const auto& documented = schema.at("$defs").at("halt_parameters").at("properties");
+  for (const auto& [name, member] : documented.items()) {
+    const bool time = member.contains("format");
+    all.row->halt.parameters[name] = time                             ? "2027-01-15T08:00:00Z"
+                                     : member.at("type") == "boolean" ? "true"
+                                                                      : "7";
+  }
+  StatusPartition unstored;
+  unstored.partition = {"payments", 2};
+  auto status = with({all, running(1, 5), unstored});
+  status.letters = {{"payments", "pay", "error", "scheduled", 5, "2027-01-15T07:58:00Z", 5,
+                     "2027-01-15T08:58:00Z"}};
+  status.leases.emplace();
+  status.outbox.emplace().lanes = {{0, "host:1:ab", false, 0, std::nullopt, 7, std::nullopt}};
+  const auto json = nlohmann::json::parse(status_json(status, false));
+  CHECK(violation(json, schema).empty());
+  CHECK(json.at("partitions").at(0).at("halt_parameters").size() == documented.size());
+  // Only PostgreSQL has the others.
+  status.postgres_problem = "refused";
+  status.outbox.reset();
+  CHECK(violation(nlohmann::json::parse(status_json(status, false)), schema).empty());
 }
 
 TEST_CASE("partitions that halt for one cause are one problem") {
