@@ -16,6 +16,8 @@
 #include "console/partition_view.hpp"
 #include "console/printable.hpp"
 #include "console/table.hpp"
+#include "dead_letters/dlq.hpp"
+#include "dead_letters/store/dead_letters.hpp"
 #include "ops/catching_up.hpp"
 #include "outbox/outbox_status.hpp"
 
@@ -45,6 +47,11 @@ std::string rate_text(std::optional<double> rate) {
 /// "-": the lag does not shrink.
 std::string eta_text(const std::optional<std::int64_t>& seconds, std::optional<double> rate) {
   return seconds ? ops::span_text(*seconds) : rate ? "-" : "?";
+}
+
+std::string group_error(const ledger::DeadLetterCount& count) {
+  return (count.reason == ledger::dead_reason::kError ? "" : count.reason + ": ") +
+         short_error(count.sqlstate, count.error);
 }
 
 class Renderer {
@@ -211,7 +218,7 @@ class Renderer {
     std::int64_t scheduled = 0;
     std::int64_t parked = 0;
     std::string oldest;
-    std::set<std::string> reasons;
+    std::string error = "-";  ///< of most of them, the newest
 
     void add(const ledger::DeadLetterCount& count) {
       if (count.status == "parked") {
@@ -219,7 +226,9 @@ class Renderer {
       } else {
         dead += count.letters - count.retried;
         scheduled += count.retried;
-        reasons.insert(count.reason);
+        // The largest group comes first.
+        if (error == "-")
+          error = group_error(count);
       }
       if (oldest.empty() || count.oldest < oldest)
         oldest = count.oldest;
@@ -254,17 +263,17 @@ class Renderer {
                  {"SCHEDULED", Align::kRight},
                  {"PARKED", Align::kRight},
                  {"OLDEST", Align::kRight},
-                 {"REASON"}});
+                 {"ERROR"}});
     const auto row = [&](const std::string& name, const Letters& letters) {
       auto cells = letters.figures();
       cells.insert(cells.begin(), name);
       cells.push_back(age_text(status_, letters.oldest));
-      cells.push_back(
-          letters.reasons.empty() ? "-" : fmt::format("{}", fmt::join(letters.reasons, ", ")));
+      cells.push_back(letters.error);
       table.add(cells);
     };
     for (std::size_t i = 0; i < most; ++i)
       row("  " + sorted[i].first, sorted[i].second);
+    total.error = "-";
     if (sorted.size() > 1)
       row("  total", total);
     auto text = '\n' + table.text(terminal_.columns);

@@ -277,8 +277,7 @@ class Difference {
         if (!parked && event.reason != ledger::dead_reason::kError)
           parts.push_back(event.reason);
         if (!parked)
-          parts.push_back((event.sqlstate.empty() ? "" : event.sqlstate + " ") +
-                          first_line(error_text(event.error)));
+          parts.push_back(short_error(event.sqlstate, event.error));
         line.text = fmt::format("{}", fmt::join(parts, kGap));
         line.mark = parked ? Symbol::kWait : Symbol::kBad;
         if (parked || scheduled)

@@ -156,15 +156,20 @@ TEST_CASE("status shows which outbox messages wait, for how long, and if no proc
 TEST_CASE("status starts with the verdict, then problems, then dead letters, then the topics") {
   auto status = with({halted(0), halted(1), running(2, 12335)});
   status.letters = {
-      {"payments", "pay", "error", "dead", 5, "2027-01-15T07:58:00Z", 2, "2027-01-15T08:58:00Z"},
+      {"payments", "pay", "error", "dead", 5, "2027-01-15T07:58:00Z", 2, "2027-01-15T08:58:00Z",
+       "23503",
+       "handler[0].sql[0] (pay): insert or update on table \"ledger\" violates foreign key "
+       "constraint \"ledger_account_fkey\""},
+      {"payments", "pay", "conflict", "dead", 1, "2027-01-15T07:59:00Z", 1, "", "",
+       "another payload"},
       {"payments", "pay", "parked", "parked", 1, "2027-01-15T07:59:00Z", 0, ""},
-      {"notes", "", "undecodable", "dead", 1, "2027-01-15T07:30:00Z", 0, ""}};
+      {"notes", "", "undecodable", "dead", 1, "2027-01-15T07:30:00Z", 0, "", "", "not JSON\n}"}};
   status.server.parked_keys = 1;
   status.server.connections = 31;
   status.server.max_connections = 200;
   CHECK(status_text(status) ==
         "payments   2 of 3 partitions halted   2027-01-15 08:00:00 UTC\n"
-        "           lag 12,345   4 dead letters   2 scheduled retries   1 parked message\n"
+        "           lag 12,345   4 dead letters   3 scheduled retries   1 parked message\n"
         "\n"
         "HALTED\n"
         "  payments[0]@100   since 05:55:00   lag 5\n"
@@ -180,10 +185,10 @@ TEST_CASE("status starts with the verdict, then problems, then dead letters, the
         "        pawl partitions skip --config FILE -t payments -p 1 --offset 100 --because TEXT  "
         "# if it cannot be fixed\n"
         "\n"
-        "DEAD LETTERS   DEAD  SCHEDULED  PARKED  OLDEST  REASON\n"
-        "  pay             3          2       1   2 min  error\n"
-        "  topic notes     1          -       -  30 min  undecodable\n"
-        "  total           4          2       1  30 min  error, undecodable\n"
+        "DEAD LETTERS   DEAD  SCHEDULED  PARKED  OLDEST  ERROR\n"
+        "  pay             3          3       1   2 min  23503 ledger_account_fkey\n"
+        "  topic notes     1          -       -  30 min  undecodable: not JSON\n"
+        "  total           4          3       1  30 min  -\n"
         "  Next scheduled retry at 2027-01-15 08:58:00 UTC.\n"
         "  Later messages of 1 record key wait for a dead letter or a scheduled retry.\n"
         "  > pawl dlq list --config FILE\n"
@@ -196,7 +201,7 @@ TEST_CASE("status starts with the verdict, then problems, then dead letters, the
         "payments           3        1       2       0        0  12,345     ?    ?  host:1\n"
         "Each partition with OFFSET, END, and OWNER: pawl status --config FILE --partitions\n");
   CHECK(verdict_of(status) ==
-        "2 of 3 partitions halted, lag 12,345, 4 dead letters, 2 scheduled retries, 1 parked "
+        "2 of 3 partitions halted, lag 12,345, 4 dead letters, 3 scheduled retries, 1 parked "
         "message");
 }
 
