@@ -80,7 +80,7 @@ COMMENT ON COLUMN pawl.processed_kafka_offsets.halt_handler IS 'Handler of that 
 COMMENT ON COLUMN pawl.processed_kafka_offsets.halt_cause IS
     'The error, at most 2,000 characters. NULL: the code and its parameters say everything.';
 COMMENT ON COLUMN pawl.processed_kafka_offsets.halt_parameters IS
-    'Further facts that belong to the code, as an object of texts, for example {"sqlstate": "22P02", "attempts": "7"}.';
+    'Further facts that belong to the code, as an object, for example {"sqlstate": "22P02", "attempts": 7}.';
 COMMENT ON COLUMN pawl.processed_kafka_offsets.attempts IS
     'Failed attempts of the message at attempts_offset that count. It has no meaning once that message is processed.';
 COMMENT ON COLUMN pawl.processed_kafka_offsets.attempts_offset IS 'Offset of the message that attempts counts.';

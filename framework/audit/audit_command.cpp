@@ -101,9 +101,10 @@ CheckedQuery run_query(postgres::Session& session, const Options& options, std::
     query.answer = postgres::read_only_query(session, handlers::SqlText::parse(check.text).sql(),
                                              options.audit.timeout, kShownRows);
     if (query.answer.count > 0) {
-      findings.add({engine::audit_kind::kCheck, std::nullopt, std::nullopt, "",
-                    fmt::format("check {}: {} rows", query.name, query.answer.count),
-                    "each row is an inconsistency; --show-rows shows the first ones"});
+      findings.add(
+          {engine::audit_kind::kCheck, std::nullopt, std::nullopt, "",
+           fmt::format("check {}: {}", query.name, counted(query.answer.count, "row", "rows")),
+           "each row is an inconsistency; --show-rows shows the first ones"});
     }
   } catch (const postgres::Error& error) {
     if (!session.alive())

@@ -8,6 +8,7 @@
 
 #include "audit/audit.hpp"
 #include "config/invocation.hpp"
+#include "console/counted.hpp"
 #include "kafka/refused_positions.hpp"
 
 namespace pawl::engine {
@@ -107,29 +108,29 @@ void Audit::check_counters(const AuditedPartition& partition,
     report(partition, audit_kind::kCounters, std::move(text), remedy);
   };
   if (row.counted() > row.stored - row.base) {
-    wrong(fmt::format(
-              "{} messages are counted from offset {} on, but there are only {} offsets before the "
-              "next one, {}",
-              row.counted(), row.base + 1, std::max<std::int64_t>(0, row.stored - row.base),
-              row.stored + 1),
+    wrong(fmt::format("{} counted from offset {} on, but only {} the next one, {}",
+                      cli::counted(row.counted(), "message is", "messages are"), row.base + 1,
+                      cli::counted(std::max<std::int64_t>(0, row.stored - row.base),
+                                   "offset precedes", "offsets precede"),
+                      row.stored + 1),
           "the offset was moved back by other means than `offsets set`, or a counter was changed");
   }
   // Retention removes records of resolved messages, and stores only until when.
   if (context_.pruned.records_to)
     return;
   if (row.dead + row.parked > recorded.letters) {
-    wrong(fmt::format("{} messages were dead-lettered or parked from offset {} on, but only {} of "
-                      "their rows are in pawl.dead_letters",
-                      row.dead + row.parked, row.base + 1, recorded.letters),
+    wrong(fmt::format(
+              "{} dead-lettered or parked from offset {} on, but only {} in pawl.dead_letters",
+              cli::counted(row.dead + row.parked, "message was", "messages were"), row.base + 1,
+              cli::counted(recorded.letters, "row is", "rows are")),
           "rows were removed: an audit without --fast names the messages; `offsets set` to one "
           "delivers it again");
   }
   if (row.skipped > recorded.skips) {
-    wrong(
-        fmt::format("{} messages were skipped from offset {} on, but only {} of their rows are in "
-                    "pawl.skipped_messages",
-                    row.skipped, row.base + 1, recorded.skips),
-        "rows were removed: an audit without --fast names the messages");
+    wrong(fmt::format("{} skipped from offset {} on, but only {} in pawl.skipped_messages",
+                      cli::counted(row.skipped, "message was", "messages were"), row.base + 1,
+                      cli::counted(recorded.skips, "row is", "rows are")),
+          "rows were removed: an audit without --fast names the messages");
   }
 }
 
@@ -140,13 +141,13 @@ void Audit::check_records_counted(const AuditedPartition& partition) {
   const auto& tally = partition.tally;
   const auto holes = row.stored - row.base - tally.records;
   if (row.counted() < tally.records) {
-    report(
-        partition, audit_kind::kCounters,
-        fmt::format("Kafka has {} messages from offset {} on and before the next one, {}, but only "
-                    "{} are counted as processed",
-                    tally.records, row.base + 1, row.stored + 1, row.counted()),
-        "the offset was moved forward by other means than `offsets set`, or a counter was "
-        "changed");
+    report(partition, audit_kind::kCounters,
+           fmt::format("Kafka has {} from offset {} on and before the next one, {}, but only "
+                       "{} counted as processed",
+                       cli::counted(tally.records, "message", "messages"), row.base + 1,
+                       row.stored + 1, cli::counted(row.counted(), "is", "are")),
+           "the offset was moved forward by other means than `offsets set`, or a counter was "
+           "changed");
     return;
   }
   // Anything found before would show here again.
@@ -168,12 +169,11 @@ void Audit::check_records_counted(const AuditedPartition& partition) {
   const auto replayed = context_.pruned.records_to ? row.dead + row.parked : 0;
   if (tally.applied_since > applied + renewed + replayed ||
       applied > tally.applied_since + perhaps) {
-    report(
-        partition, audit_kind::kCounters,
-        fmt::format("{} messages are counted as applied with a key from offset {} on, but {} keys "
-                    "were claimed by them",
-                    applied, row.base + 1, tally.applied_since),
-        "a counter of pawl.processed_kafka_offsets was changed, or keys were rewritten");
+    report(partition, audit_kind::kCounters,
+           fmt::format("{} counted as applied with a key from offset {} on, but {} claimed there",
+                       cli::counted(applied, "message is", "messages are"), row.base + 1,
+                       cli::counted(tally.applied_since, "key was", "keys were")),
+           "a counter of pawl.processed_kafka_offsets was changed, or keys were rewritten");
   }
 }
 

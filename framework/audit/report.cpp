@@ -121,8 +121,9 @@ std::string queries_text(const AuditReport& report) {
     } else if (query.answer.count == 0) {
       text += fmt::format("check {}: ok\n", query.name);
     } else {
-      text += fmt::format("check {}: {} rows ({})\n", query.name, query.answer.count,
-                          fmt::join(query.answer.columns, ", "));
+      text +=
+          fmt::format("check {}: {} ({})\n", query.name, counted(query.answer.count, "row", "rows"),
+                      fmt::join(query.answer.columns, ", "));
       if (report.show_rows)
         text += rows_of(query.answer);
     }

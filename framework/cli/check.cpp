@@ -451,7 +451,7 @@ bool Check::check_statement(postgres::Session& session,
       problem = own.problem;
     else if (own.columns != statement.columns)
       problem = fmt::format(
-          "it returns {} columns; {}", own.columns,
+          "it returns {}; {}", counted(own.columns, "column", "columns"),
           statement.columns == 1 ? handlers::kResponseColumns : handlers::kBatchResponseColumns);
   }
   const auto unbindable = handlers::binding_problem(statement, described.types);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "console/counted.hpp"
 #include "outbox/task.hpp"
 
 namespace pawl::cli {
@@ -78,8 +79,8 @@ ConnectionFinding connection_finding(const std::vector<ConnectionNeed>& needs,
     parts.push_back(
         fmt::format("{}{} for {}", need.always ? "" : "up to ", need.connections, need.what));
   }
-  const auto text = fmt::format("each process has up to {} connections to PostgreSQL: {}", all,
-                                fmt::join(parts, ", "));
+  const auto text = fmt::format("each process has up to {} to PostgreSQL: {}",
+                                counted(all, "connection", "connections"), fmt::join(parts, ", "));
   if (limits == nullptr)
     return {true, text + ". A pooler has them, so its limits apply"};
   const auto& [limit, whose] = limits->least();

@@ -225,7 +225,7 @@ void OffsetChange::plan_first_contact(const kafka::Client& client,
   const auto start = OffsetTarget::start_of(options_.kafka);
   if (!start) {
     throw BadCall(fmt::format(
-        "no offset of {} is stored yet, so each of its {} partitions requires an initial offset, "
+        "no offset of {} is stored yet, so each of its partitions ({}) requires an initial offset, "
         "but kafka.start = \"halt\" provides none. Use --all, and change single partitions "
         "afterwards, or --set kafka.start=earliest",
         partitions_.topic, ranges.size()));

@@ -17,6 +17,7 @@
 #include "cli/version.hpp"
 #include "console/bad_call.hpp"
 #include "console/config_arguments.hpp"
+#include "console/counted.hpp"
 #include "kafka/handles.hpp"
 #include "ops/log_observer.hpp"
 #include "pawl/consumer.hpp"
@@ -41,7 +42,7 @@ std::string line_of(const std::vector<PartitionSnapshot>& partitions) {
   };
   const auto halted = count([](const PartitionSnapshot& p) { return p.halted; });
   const auto paused = count([](const PartitionSnapshot& p) { return p.paused; });
-  auto line = fmt::format("{} partitions", partitions.size());
+  auto line = counted(std::ssize(partitions), "partition", "partitions");
   if (halted > 0)
     line += fmt::format(", {} halted", halted);
   if (paused > 0)

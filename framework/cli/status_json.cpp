@@ -2,6 +2,7 @@
 #include "cli/status.hpp"
 #include "console/json.hpp"
 #include "console/partition_view.hpp"
+#include "dead_letters/dlq.hpp"
 #include "ledger/instant.hpp"
 #include "outbox/outbox_status.hpp"
 
@@ -102,16 +103,8 @@ std::string status_json(const Status& status, bool indented) {
     partitions.push_back(partition_json(partition));
   if (status.postgres_problem.empty()) {
     auto& letters = root["dead_letters"] = Json::array();
-    for (const auto& count : status.letters) {
-      letters.push_back({{"topic", count.topic},
-                         {"handler", count.handler},
-                         {"reason", count.reason},
-                         {"status", count.status},
-                         {"messages", count.letters},
-                         {"oldest_failed_at", count.oldest},
-                         {"scheduled", count.retried},
-                         {"next_due_at", or_null(count.next_due)}});
-    }
+    for (const auto& count : status.letters)
+      letters.push_back(describe(count));
     auto& differing = root["handlers_differ"] = Json::array();
     for (const auto& topic : status.differing) {
       differing.push_back(

@@ -16,6 +16,8 @@
 #include "console/partition_view.hpp"
 #include "console/printable.hpp"
 #include "console/table.hpp"
+#include "dead_letters/dlq.hpp"
+#include "dead_letters/store/dead_letters.hpp"
 #include "ops/catching_up.hpp"
 #include "outbox/outbox_status.hpp"
 
@@ -47,6 +49,11 @@ std::string eta_text(const std::optional<std::int64_t>& seconds, std::optional<d
   return seconds ? ops::span_text(*seconds) : rate ? "-" : "?";
 }
 
+std::string group_error(const ledger::DeadLetterCount& count) {
+  return (count.reason == ledger::dead_reason::kError ? "" : count.reason + ": ") +
+         short_error(count.sqlstate, count.error);
+}
+
 class Renderer {
  public:
   Renderer(const Status& status, const StatusView& view)
@@ -76,10 +83,11 @@ class Renderer {
     return printable(command_text(status_.invocation, words)) + std::string(more);
   }
 
-  [[nodiscard]] std::string omitted_line(std::size_t number, std::string_view what,
-                                         std::string_view option) const {
-    return fmt::format("{}{} more{}: {}\n", symbol(terminal_, Symbol::kMore),
-                       grouped(static_cast<std::int64_t>(number)), what, command("status", option));
+  [[nodiscard]] std::string omitted_line(std::size_t number, const char* one,
+                                         const char* many) const {
+    return fmt::format("{}{}: {}\n", symbol(terminal_, Symbol::kMore),
+                       counted(static_cast<std::int64_t>(number), one, many),
+                       command("status", " --all"));
   }
 
   /// Parts on as few lines as the width permits.
@@ -169,7 +177,7 @@ class Renderer {
       for (auto i = first; i < most; ++i)
         add(Kind::kProblem, problem_text(problems[i], widths));
       if (most < end)
-        add(Kind::kSection, "  " + omitted_line(end - most, "", " --all"));
+        add(Kind::kSection, "  " + omitted_line(end - most, "more", "more"));
       first = end;
     }
   }
@@ -210,7 +218,7 @@ class Renderer {
     std::int64_t scheduled = 0;
     std::int64_t parked = 0;
     std::string oldest;
-    std::set<std::string> reasons;
+    std::string error = "-";  ///< of most of them, the newest
 
     void add(const ledger::DeadLetterCount& count) {
       if (count.status == "parked") {
@@ -218,7 +226,9 @@ class Renderer {
       } else {
         dead += count.letters - count.retried;
         scheduled += count.retried;
-        reasons.insert(count.reason);
+        // The largest group comes first.
+        if (error == "-")
+          error = group_error(count);
       }
       if (oldest.empty() || count.oldest < oldest)
         oldest = count.oldest;
@@ -253,22 +263,22 @@ class Renderer {
                  {"SCHEDULED", Align::kRight},
                  {"PARKED", Align::kRight},
                  {"OLDEST", Align::kRight},
-                 {"REASON"}});
+                 {"ERROR"}});
     const auto row = [&](const std::string& name, const Letters& letters) {
       auto cells = letters.figures();
       cells.insert(cells.begin(), name);
       cells.push_back(age_text(status_, letters.oldest));
-      cells.push_back(
-          letters.reasons.empty() ? "-" : fmt::format("{}", fmt::join(letters.reasons, ", ")));
+      cells.push_back(letters.error);
       table.add(cells);
     };
     for (std::size_t i = 0; i < most; ++i)
       row("  " + sorted[i].first, sorted[i].second);
+    total.error = "-";
     if (sorted.size() > 1)
       row("  total", total);
     auto text = '\n' + table.text(terminal_.columns);
     if (most < sorted.size())
-      text += "  " + omitted_line(sorted.size() - most, " handlers", " --all");
+      text += "  " + omitted_line(sorted.size() - most, "more handler", "more handlers");
     add(Kind::kSection, text + letters_notes(next_due, total));
   }
 
@@ -469,7 +479,7 @@ class Renderer {
     }
     add_rows(table, Kind::kTopic);
     if (most < topics.size())
-      add(Kind::kSection, omitted_line(topics.size() - most, " topics", " --all"));
+      add(Kind::kSection, omitted_line(topics.size() - most, "more topic", "more topics"));
     add(Kind::kSection, fmt::format("Each partition with OFFSET, END, and OWNER: {}\n",
                                     command("status", " --partitions")));
   }

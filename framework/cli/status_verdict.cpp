@@ -38,6 +38,13 @@ std::string whole_verdict(const Status& status) {
   return "";
 }
 
+std::string halted_text(std::int64_t halted, std::int64_t partitions) {
+  const auto all = counted(partitions, "partition", "partitions");
+  if (halted > 0)
+    return fmt::format("{} of {} halted", grouped(halted), all);
+  return partitions == 1 ? all + ", not halted" : fmt::format("none of {} halted", all);
+}
+
 std::int64_t size_of(const auto& container) {
   return static_cast<std::int64_t>(container.size());
 }
@@ -55,12 +62,8 @@ Verdict verdict_parts(const Status& status) {
   const auto totals = totals_of(status);
   const auto counts = totals.counts.value_or(StatusCounts{});
   const auto of = [](std::size_t number) { return static_cast<std::int64_t>(number); };
-  const auto partitions = grouped(size_of(status.partitions));
-  verdict.states.push_back(
-      counts.halted > 0
-          ? VerdictPart{Level::kBad, fmt::format("{} of {} partitions halted",
-                                                 grouped(of(counts.halted)), partitions)}
-          : VerdictPart{Level::kGood, fmt::format("none of {} partitions halted", partitions)});
+  verdict.states.push_back({counts.halted > 0 ? Level::kBad : Level::kGood,
+                            halted_text(of(counts.halted), size_of(status.partitions))});
   state(Level::kBad, of(counts.unowned), "unowned", "unowned");
   state(Level::kWarn, of(counts.paused), "paused", "paused");
   state(Level::kWarn, of(counts.stalled), "stalled", "stalled");

@@ -251,6 +251,12 @@ class Difference {
                     {"last_offset", or_null(last.offset)}};
   }
 
+  [[nodiscard]] std::string retry_text(const RecentEvent& event) const {
+    return fmt::format("retry {} {}", event.retries + 1,
+                       event.due_at.empty() ? "after earlier messages of its record key"
+                                            : "at " + time_near(event.due_at, time_));
+  }
+
   void tell_event(const RecentEvent& event) {
     auto& line = add(name_of_kind(event.kind), event.partition, "");
     if (!event.at.empty())
@@ -263,7 +269,7 @@ class Difference {
         const bool parked = event.what == "parked";
         const bool scheduled = event.what == "scheduled";
         std::vector<std::string> parts{parked      ? "parked"
-                                       : scheduled ? "retry scheduled"
+                                       : scheduled ? retry_text(event)
                                                    : "dead letter",
                                        fmt::format("#{}", event.id)};
         if (!event.handler.empty())
@@ -271,7 +277,7 @@ class Difference {
         if (!parked && event.reason != ledger::dead_reason::kError)
           parts.push_back(event.reason);
         if (!parked)
-          parts.push_back(first_line(error_text(event.error)));
+          parts.push_back(short_error(event.sqlstate, event.error));
         line.text = fmt::format("{}", fmt::join(parts, kGap));
         line.mark = parked ? Symbol::kWait : Symbol::kBad;
         if (parked || scheduled)
@@ -280,7 +286,10 @@ class Difference {
                         {"offset", or_null(event.offset)},
                         {"status", event.what},
                         {"reason", or_null(event.reason)},
-                        {"handler", or_null(event.handler)}};
+                        {"sqlstate", or_null(event.sqlstate)},
+                        {"handler", or_null(event.handler)},
+                        {"retries", event.retries},
+                        {"due_at", or_null(event.due_at)}};
         return;
       }
       case RecentEvent::Kind::kSkipped:

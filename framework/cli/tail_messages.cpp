@@ -88,7 +88,7 @@ TailLine PassedMessages::describe(const TailLine& advanced, const Message& messa
   line.text = fmt::format("{}  key={}  {}  {}", date_time(time), key_text(key, std::nullopt),
                           handler.empty() ? "no handler" : handler,
                           values_ ? to_text(decode(value, kMostBytes))
-                                  : fmt::format("{}, {} bytes", decoded.form, decoded.bytes));
+                                  : fmt::format("{}, {}", decoded.form, size_text(decoded)));
   line.details = {{"offset", message.offset()},
                   {"timestamp", or_null(message.timestamp())},
                   {"key", readable(message.key(), kMostBytes)},

@@ -40,10 +40,14 @@ Decoded decode(std::optional<std::string_view> bytes, std::size_t most) {
   return {json ? "json" : "text", std::string(shown), bytes->size(), cut};
 }
 
+std::string size_text(const Decoded& decoded) {
+  return fmt::format("{} {}", decoded.bytes, decoded.bytes == 1 ? "byte" : "bytes");
+}
+
 std::string to_text(const Decoded& decoded) {
   if (decoded.form == "null")
     return "null";
-  return fmt::format("{}, {} bytes: {}{}", decoded.form, decoded.bytes,
+  return fmt::format("{}, {}: {}{}", decoded.form, size_text(decoded),
                      printable_lines(decoded.text),
                      !decoded.cut ? ""
                      : decoded.bytes <= kMostShown

@@ -24,6 +24,8 @@ struct Decoded {
 /// Shows at most `most` of the bytes. What is cut is not checked for being JSON.
 [[nodiscard]] Decoded decode(std::optional<std::string_view> bytes, std::size_t most);
 
+/// "12 bytes"
+[[nodiscard]] std::string size_text(const Decoded& decoded);
 /// "text, 12 bytes: hello", without anything that steers a terminal.
 [[nodiscard]] std::string to_text(const Decoded& decoded);
 

@@ -143,7 +143,9 @@ void describe(Json& json, const ledger::Halt& halt) {
   json["halt_code"] = or_null(halt.code);
   json["halt_handler"] = or_null(halt.handler);
   json["halt_cause"] = or_null(halt.cause);
-  json["halt_parameters"] = halt.code.empty() ? Json(nullptr) : Json(halt.parameters);
+  json["halt_parameters"] = halt.code.empty()         ? Json(nullptr)
+                            : halt.parameters.empty() ? Json::object()
+                                                      : Json::parse(parameters_json(halt));
 }
 
 void describe(Json& json, const ledger::RegisterRow& row) {

@@ -54,16 +54,8 @@ struct ListArguments {
 void print_counts(const std::vector<ledger::DeadLetterCount>& counts, bool json) {
   if (json) {
     auto array = Json::array();
-    for (const auto& count : counts) {
-      array.push_back({{"topic", count.topic},
-                       {"handler", or_null(count.handler)},
-                       {"reason", count.reason},
-                       {"status", count.status},
-                       {"messages", count.letters},
-                       {"oldest_failed_at", count.oldest},
-                       {"scheduled", count.retried},
-                       {"next_due_at", or_null(count.next_due)}});
-    }
+    for (const auto& count : counts)
+      array.push_back(describe(count));
     std::cout << indented({{"counts", std::move(array)}}) << '\n';
     return;
   }
@@ -166,6 +158,34 @@ std::string error_text(const std::string& error) {
     return error.substr(end + 2);
   const auto step = error.substr(close + 2, end - close - 2);
   return step.substr(0, step.find(" (")) + error.substr(end);
+}
+
+std::string short_error(const std::string& sqlstate, const std::string& error) {
+  constexpr std::string_view kConstraint = " constraint \"";
+  const auto line = first_line(error_text(error));
+  if (sqlstate.empty())
+    return line;
+  // Class 23: integrity constraint violation.
+  const auto begin = sqlstate.starts_with("23") ? line.find(kConstraint) : std::string::npos;
+  if (begin != std::string::npos) {
+    const auto name = begin + kConstraint.size();
+    if (const auto end = line.find('"', name); end != std::string::npos)
+      return fmt::format("{} {}", sqlstate, line.substr(name, end - name));
+  }
+  return fmt::format("{} {}", sqlstate, line);
+}
+
+Json describe(const ledger::DeadLetterCount& count) {
+  return {{"topic", count.topic},
+          {"handler", or_null(count.handler)},
+          {"reason", count.reason},
+          {"status", count.status},
+          {"messages", count.letters},
+          {"oldest_failed_at", count.oldest},
+          {"scheduled", count.retried},
+          {"next_due_at", or_null(count.next_due)},
+          {"sqlstate", or_null(count.sqlstate)},
+          {"error", count.error}};
 }
 
 Json describe(const DeadLetter& letter) {

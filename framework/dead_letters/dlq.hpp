@@ -46,6 +46,8 @@ bool explain_unmatched(postgres::Session& session, const InvocationOptions& invo
 
 /// A letter for machines, without what it carried.
 Json describe(const ledger::DeadLetter& letter);
+/// A group of dead letters for machines.
+Json describe(const ledger::DeadLetterCount& count);
 /// A record key in a table: cut; its hash where it is not stored.
 std::string key_text(const std::optional<std::string>& key, const std::optional<std::string>& hash);
 /// For a table.
@@ -53,6 +55,9 @@ std::string first_line(const std::string& text);
 /// Without the name of the handler, which has a column of its own: "sql[0]: no such account" of
 /// "handler[2].sql[0] (book): no such account".
 std::string error_text(const std::string& error);
+/// In one line: "23503 orders_account_fkey" of a violated constraint, otherwise the SQLSTATE, if
+/// there is one, and the first line of error_text().
+std::string short_error(const std::string& sqlstate, const std::string& error);
 
 /// "topic[partition]@offset"
 std::string place_of(const ledger::DeadLetter& letter);

@@ -5,6 +5,7 @@
 
 #include "console/config_arguments.hpp"
 #include "console/connections.hpp"
+#include "console/counted.hpp"
 #include "console/operator_change.hpp"
 #include "dead_letters/commands.hpp"
 #include "dead_letters/dlq.hpp"
@@ -32,9 +33,10 @@ int erase(const Options& options, const Arguments& arguments) {
               << '\n';
     return kDone;
   }
-  std::cout << fmt::format("{} the payload of {} dead letters and {} skipped messages\n",
-                           arguments.dry_run ? "would erase" : "erased", found.letters,
-                           found.skipped);
+  std::cout << fmt::format("{} the payload of {} and {}\n",
+                           arguments.dry_run ? "would erase" : "erased",
+                           counted(found.letters, "dead letter", "dead letters"),
+                           counted(found.skipped, "skipped message", "skipped messages"));
   return kDone;
 }
 

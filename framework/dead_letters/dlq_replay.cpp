@@ -10,6 +10,7 @@
 #include "console/bad_call.hpp"
 #include "console/config_arguments.hpp"
 #include "console/connections.hpp"
+#include "console/counted.hpp"
 #include "console/operator_change.hpp"
 #include "console/printable.hpp"
 #include "dead_letters/commands.hpp"
@@ -169,7 +170,7 @@ class ReplayRun {
     if (arguments_.json)
       return report_json();
     if (arguments_.dry_run) {
-      std::cout << fmt::format("would replay {} dead letters\n", tried_);
+      std::cout << fmt::format("would replay {}\n", counted(tried_, "dead letter", "dead letters"));
       return;
     }
     std::cout << fmt::format("replayed {}", counts_[Kind::kApplied]);

@@ -158,12 +158,14 @@ std::string page_text(const InvocationOptions& invocation, const DeadLetter& let
     label = "";
   }
   if (letter.record_value) {
-    page.add(fmt::format("Value ({} bytes)", letter.record_value->size()),
+    page.add(fmt::format("Value ({})", counted(std::ssize(*letter.record_value), "byte", "bytes")),
              letter.record_value->empty() ? "-" : value_text(*letter.record_value, most));
   } else {
-    page.add("Value", letter.value_bytes ? fmt::format("{} bytes, not stored (payload {})",
-                                                       *letter.value_bytes, letter.payload)
-                                         : std::string("null"));
+    page.add("Value",
+             letter.value_bytes
+                 ? fmt::format("{}, not stored (payload {})",
+                               counted(*letter.value_bytes, "byte", "bytes"), letter.payload)
+                 : std::string("null"));
   }
   if (letter.unresolved()) {
     page.command("Next", fmt::format("{} {}", command_text(invocation, "dlq replay"), letter.id));

@@ -7,6 +7,7 @@
 #include "console/bad_call.hpp"
 #include "console/config_arguments.hpp"
 #include "console/connections.hpp"
+#include "console/counted.hpp"
 #include "console/json.hpp"
 #include "console/operator_change.hpp"
 #include "dead_letters/commands.hpp"
@@ -195,11 +196,14 @@ int import_letters(const Options& options, const ImportArguments& arguments) {
               << '\n';
     return kDone;
   }
-  std::cout << (arguments.dry_run ? fmt::format("would import up to {} dead letters", unresolved)
-                                  : fmt::format("imported {} dead letters, {} were stored before",
-                                                stored, unresolved - stored));
+  std::cout << (arguments.dry_run
+                    ? "would import up to " + counted(unresolved, "dead letter", "dead letters")
+                    : fmt::format("imported {}, {} stored before",
+                                  counted(stored, "dead letter", "dead letters"),
+                                  counted(unresolved - stored, "was", "were")));
   if (resolved > 0)
-    std::cout << fmt::format("; {} resolved dead letters were omitted", resolved);
+    std::cout << "; " + counted(resolved, "resolved dead letter was omitted",
+                                "resolved dead letters were omitted");
   std::cout << '\n';
   return kDone;
 }

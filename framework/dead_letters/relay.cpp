@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "console/counted.hpp"
 #include "engine/halt_texts.hpp"
 #include "ledger/consumers.hpp"
 
@@ -196,8 +197,10 @@ bool DeadLetterRelay::feed() {
     if (!taken)
       producer_.reset();
     if (!confirmed_.empty()) {
-      emit(Step::kDeadLettersPublished,
-           fmt::format("{} dead letters in topic {}", confirmed_.size(), topic_));
+      emit(
+          Step::kDeadLettersPublished,
+          fmt::format("{} in topic {}",
+                      cli::counted(std::ssize(confirmed_), "dead letter", "dead letters"), topic_));
     }
     if (!session_)
       return false;

@@ -37,8 +37,10 @@ std::int32_t retries_allowed(const FailureOptions& options) {
 std::string why_no_more(const FailureOptions& options, const ledger::DueLetter& due) {
   if (options.on_failure != FailurePolicy::kRetryLater)
     return "on_failure of its handler is no longer \"retry-later\"";
-  return fmt::format("the process that made retry {} stopped, or retry_later has become shorter",
-                     due.retries);
+  return fmt::format(
+      "the process of retry {} stopped before the result was stored, or failures.retry_later has "
+      "fewer delays now",
+      due.retries);
 }
 
 /// The delay behind the try after which `retries` tries were made; behind the last one it only says

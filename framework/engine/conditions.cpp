@@ -5,20 +5,12 @@
 #include <utility>
 
 #include "ledger/instant.hpp"
+#include "text/count.hpp"
 
 namespace pawl::engine {
-namespace {
-
-std::string messages_text(const Condition& condition) {
-  return condition.messages == 1 ? "1 message waits"
-                                 : fmt::format("{} messages wait", condition.messages);
-}
-
-}  // namespace
-
 std::string text_of(const Condition& condition) {
   const auto since = ledger::to_string(condition.since);
-  const auto waiting = messages_text(condition);
+  const auto waiting = texts::counted(condition.messages, "message waits", "messages wait");
   switch (condition.kind) {
     case Condition::Kind::kRemoteServiceUnreachable:
       return fmt::format(

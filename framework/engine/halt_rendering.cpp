@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdint>
 #include <string_view>
 
@@ -13,6 +12,7 @@
 #include "config/units.hpp"
 #include "dead_letters/store/dead_letters.hpp"
 #include "handlers/handler_statement.hpp"
+#include "text/count.hpp"
 
 namespace pawl::engine {
 namespace {
@@ -30,10 +30,7 @@ struct Reading {
   [[nodiscard]] bool has(const char* name) const { return halt.parameters.contains(name); }
   /// 0 if it is not a number.
   [[nodiscard]] std::int64_t number(const char* name) const {
-    const auto text = of(name);
-    std::int64_t result = 0;
-    std::from_chars(text.data(), text.data() + text.size(), result);
-    return result;
+    return halt.number(name).value_or(0);
   }
   [[nodiscard]] std::string offset() const {
     return halt.message_offset ? std::to_string(*halt.message_offset) : of(parameter::kOffset);
@@ -86,25 +83,30 @@ std::string log_end_not_stored(const Reading& reading) {
 
 std::string circuit_breaker_open(const Reading& reading) {
   const auto& handler = reading.halt.handler;
-  return fmt::format(
-      "{} consecutive messages of {} failed the same way: {}", reading.of(parameter::kMessages),
-      handler.empty() ? "no handler" : handlers::handler_text(handler), with_sqlstate(reading));
+  return fmt::format("{} of {} failed the same way: {}",
+                     texts::counted(reading.number(parameter::kMessages), "consecutive message",
+                                    "consecutive messages"),
+                     handler.empty() ? "no handler" : handlers::handler_text(handler),
+                     with_sqlstate(reading));
 }
 
 std::string fetch_crashed(const Reading& reading) {
   return fmt::format(
-      "{} consecutive processes crashed while they fetched offset {}, before a handler received "
+      "{} while fetching offset {}, before a handler received "
       "the message. Its decompressed batch may need more memory than the process has",
-      reading.of(parameter::kCrashes), reading.offset());
+      texts::counted(reading.number(parameter::kCrashes), "consecutive process crashed",
+                     "consecutive processes crashed"),
+      reading.offset());
 }
 
 std::string log_start_moved(const Reading& reading) {
   const auto next = reading.number(parameter::kNextOffset);
   const auto start = reading.number(parameter::kLogStart);
   return fmt::format(
-      "the next offset is {}, but Kafka's log starts at {}: Kafka's retention removed {} {} before "
-      "they were processed",
-      next, start, start - next, start - next == 1 ? "offset" : "offsets");
+      "the next offset is {}, but Kafka's log starts at {}: Kafka's retention removed {}", next,
+      start,
+      texts::counted(start - next, "offset that was not processed",
+                     "offsets that were not processed"));
 }
 
 std::string log_truncated(const Reading& reading) {
@@ -151,14 +153,16 @@ std::string lost_of_deleted(const Reading& reading) {
         "It is not known whether offsets {} to {} of the deleted topic were processed",
         reading.of(parameter::kUncertainFrom), reading.number(parameter::kLogEnd) - 1);
   }
-  if (!reading.has(parameter::kUnprocessed)) {
+  const auto unprocessed = reading.number(parameter::kUnprocessed);
+  if (unprocessed == 0) {
     return fmt::format("The deleted topic was processed up to {}, the end that Kafka last reported",
                        end);
   }
   return fmt::format(
-      "At least {} offsets of the deleted topic, from {} on, were never processed: have them "
+      "At least {} of the deleted topic, from {} on, {} never processed: have the messages "
       "produced again, or accept the loss",
-      reading.of(parameter::kUnprocessed), reading.of(parameter::kNextOffset));
+      texts::counted(unprocessed, "offset", "offsets"), reading.of(parameter::kNextOffset),
+      unprocessed == 1 ? "was" : "were");
 }
 
 /// What is known of messages of the new topic that were processed.
@@ -194,9 +198,9 @@ std::string batch_unreadable(const Reading& reading) {
 
 std::string offset_row_missing(const Reading& reading) {
   return fmt::format(
-      "the stored offset was deleted, although the offsets of {} partitions were stored when the "
+      "the stored offset was deleted, although the offsets of {} were stored when the "
       "topic was first assigned",
-      reading.of(parameter::kPartitions));
+      texts::counted(reading.number(parameter::kPartitions), "partition", "partitions"));
 }
 
 std::string other_database(const Reading& reading) {
@@ -477,13 +481,14 @@ std::string halt_text(const ledger::Halt& halt, const Options& options,
   return text;
 }
 
-std::vector<std::pair<std::string, std::string>> halt_fields(const ledger::Halt& halt) {
-  std::vector<std::pair<std::string, std::string>> fields{{"halt_kind", halt.kind},
-                                                          {"halt_code", halt.code}};
+std::vector<HaltField> halt_fields(const ledger::Halt& halt) {
+  std::vector<HaltField> fields{{"halt_kind", halt.kind}, {"halt_code", halt.code}};
   for (const auto* const name :
        {parameter::kIdempotencyKey, parameter::kRemoteKey, parameter::kUnknownSince,
         parameter::kSqlstate, parameter::kAttempts}) {
-    if (auto value = halt.parameter(name); !value.empty())
+    if (const auto number = halt.number(name))
+      fields.emplace_back(name, *number);
+    else if (auto value = halt.parameter(name); !value.empty())
       fields.emplace_back(name, std::move(value));
   }
   return fields;

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "ledger/halt.hpp"
@@ -48,9 +50,9 @@ struct RenderedHalt {
 [[nodiscard]] std::string halt_text(const ledger::Halt& halt, const Options& options,
                                     const TopicPartition& partition);
 
+using HaltField = std::pair<std::string, std::variant<std::int64_t, std::string>>;
 /// Kind, code, and parameters, in the order in which fields of a log line have them: {"halt_kind",
-/// "message"}, {"sqlstate", "22P02"}, ...
-[[nodiscard]] std::vector<std::pair<std::string, std::string>> halt_fields(
-    const ledger::Halt& halt);
+/// "message"}, {"sqlstate", "22P02"}, {"attempts", 7}, ...
+[[nodiscard]] std::vector<HaltField> halt_fields(const ledger::Halt& halt);
 
 }  // namespace pawl::engine

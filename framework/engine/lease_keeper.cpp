@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "engine/failure.hpp"
+#include "text/count.hpp"
 
 namespace pawl::engine {
 namespace {
@@ -255,10 +256,10 @@ void LeaseKeeper::extend(const Held& held) {
   } catch (...) {
     const auto failure = explain(std::current_exception(), false);
     next_try_ = BootClock::now() + std::min(kRetry, time() / 10);
-    warn(
-        fmt::format("cannot extend the leases of {} calls: {}. Retrying. Calls whose lease expires "
-                    "are canceled",
-                    due.size(), failure.text));
+    warn(fmt::format(
+        "cannot extend the leases of {}: {}. Retrying. Calls whose lease expires "
+        "are canceled",
+        texts::counted(static_cast<std::int64_t>(due.size()), "call", "calls"), failure.text));
   }
 }
 

@@ -10,6 +10,7 @@
 #include "message/idempotency_key.hpp"
 #include "message/traceparent.hpp"
 #include "postgres/transaction_statements.hpp"
+#include "text/count.hpp"
 
 namespace pawl::engine {
 
@@ -179,8 +180,10 @@ MessagePipeline::Landed MessagePipeline::run(postgres::Session& session,
     }
     answers = flight.run_each();
   } catch (const postgres::Error& error) {
-    throw postgres::InDoubt(fmt::format("connection lost while {} transactions were in flight: {}",
-                                        used_, error.what()),
+    throw postgres::InDoubt(fmt::format("connection lost while {} in flight: {}",
+                                        texts::counted(static_cast<std::int64_t>(used_),
+                                                       "transaction was", "transactions were"),
+                                        error.what()),
                             error.sqlstate());
   }
   auto landed = read(answers);

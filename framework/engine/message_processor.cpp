@@ -388,8 +388,9 @@ bool MessageProcessor::park_behind(postgres::Frame& frame, const InHand& hand,
 void MessageProcessor::bury(postgres::Frame& frame, const InHand& hand,
                             const ledger::Burial& burial, const std::string& transaction) {
   Buried stored{burial};
-  // The ID of a dead letter is reported; without that the statement is sent with the COMMIT.
-  const bool is_told = !burial.parked && !burial.retry_after;
+  // The ID of a dead letter is reported. Of a parked message, the statements are sent with the
+  // COMMIT.
+  const bool is_told = !burial.parked;
   // As everybody who changes what waits: the record key's row before the letter's.
   if (burial.parks_its_key || burial.parked) {
     auto park = context_.dead_letters.park_key(hand.message);

@@ -142,7 +142,7 @@ class MessageProcessor {
                        bool with_payload);
   struct Buried {
     const ledger::Burial& burial;
-    std::int64_t dead_letter = -1;  ///< its ID; -1: it is not known before COMMIT
+    std::int64_t dead_letter = -1;  ///< its ID; -1: unknown, of a parked message
   };
   void bury(postgres::Frame& frame, const InHand& hand, const ledger::Burial& burial,
             const std::string& transaction);

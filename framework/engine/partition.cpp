@@ -483,8 +483,12 @@ void Partition::tell_halted(const ledger::Halt& halt, std::string_view tracepare
   for (const auto& [field, value] : named) {
     const bool of_event = field == ledger::halt_parameter::kSqlstate ||
                           field == ledger::halt_parameter::kIdempotencyKey;
-    if (!of_event)
-      fields.push_back({field, std::string_view(value)});
+    if (of_event)
+      continue;
+    if (const auto* number = std::get_if<std::int64_t>(&value))
+      fields.push_back({field, *number});
+    else
+      fields.push_back({field, std::string_view(std::get<std::string>(value))});
   }
   Event event{Step::kPartitionHalted};
   event.detail = text;

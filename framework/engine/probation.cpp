@@ -8,6 +8,7 @@
 #include "dead_letters/store/dead_letters.hpp"
 #include "engine/message_key.hpp"
 #include "engine/order_of.hpp"
+#include "text/count.hpp"
 
 namespace pawl::engine {
 
@@ -87,7 +88,8 @@ void Probation::tell_end(Partition& partition) {
   if (const auto ran = partition.suspects().take_end()) {
     partition.status().on_probation = false;
     partition.tell(Step::kProbationEnded, partition.held().stored.last(),
-                   fmt::format("{} messages were processed alone", *ran));
+                   texts::counted(static_cast<std::int64_t>(*ran), "message was processed alone",
+                                  "messages were processed alone"));
   }
 }
 
@@ -216,18 +218,18 @@ Probation::Marked Probation::mark(Partition& partition, const Inbox::Item& item)
     partition.suspects().went_first(offset);
   }
   if (*crashes > 0 && *crashes < most) {
-    partition.tell(Step::kProbationAttemptCrashed, offset,
-                   fmt::format("{} of at most {} processes crashed while they processed only this "
-                               "message. Retrying it alone",
-                               *crashes, most));
+    partition.tell(
+        Step::kProbationAttemptCrashed, offset,
+        fmt::format("{} while processing only this message; the limit is {}. Retrying it alone",
+                    texts::counted(*crashes, "process crashed", "processes crashed"), most));
   }
   if (*crashes < most)
     return {.stands = true, .failed = std::nullopt};
   Failure failure;
   failure.permanent = true;
   failure.reason = ledger::dead_reason::kCrash;
-  failure.text =
-      fmt::format("{} processes crashed while they processed only this message", *crashes);
+  failure.text = texts::counted(*crashes, "process crashed", "processes crashed") +
+                 " while processing only this message";
   partition.tell(Step::kProbationAttemptCrashed, offset, failure.text);
   return {.stands = true, .failed = std::move(failure)};
 }

@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "handlers/handler_statement.hpp"
+#include "text/count.hpp"
 
 namespace pawl::handlers {
 
@@ -24,8 +25,9 @@ std::vector<Response> BatchCodeHandler::apply_batch(postgres::Frame& frame,
   auto responses = function_(frame, batch.messages);
   if (!responses.empty() && responses.size() != batch.messages.size()) {
     throw std::logic_error(fmt::format(
-        "{} returned {} responses for {} messages. Return one for each, in their order, or none",
-        handler_text(label_), responses.size(), batch.messages.size()));
+        "{} returned {} for {}. Return one for each, in their order, or none", handler_text(label_),
+        texts::counted(std::ssize(responses), "response", "responses"),
+        texts::counted(std::ssize(batch.messages), "message", "messages")));
   }
   return responses;
 }

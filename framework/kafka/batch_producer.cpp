@@ -212,8 +212,9 @@ std::vector<Delivery> BatchProducer::settle(Deadline& deadline) {
 
 /// Purges messages that are not confirmed: their delivery reports name the partitions.
 void BatchProducer::give_up() {
-  auto text = fmt::format("Kafka did not confirm {} messages in time{}{}", undecided_,
-                          problem_.empty() ? "" : ": ", problem_);
+  auto text =
+      fmt::format("Kafka did not confirm {} {} in time{}{}", undecided_,
+                  undecided_ == 1 ? "message" : "messages", problem_.empty() ? "" : ": ", problem_);
   rd_kafka_purge(client_, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
   const auto end = Clock::now() + kPurge;
   try {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <utility>
@@ -34,6 +35,25 @@ constexpr auto kKinds = std::to_array<std::pair<std::string_view, const char*>>(
     {halt_code::kTopicOfOtherConsumer, halt_kind::kPosition},
 });
 
+/// A text of digits can be an idempotency key or an SQLSTATE, so the name decides.
+constexpr auto kNumbers = std::to_array<std::string_view>({
+    halt_parameter::kAttempts,
+    halt_parameter::kMessages,
+    halt_parameter::kCrashes,
+    halt_parameter::kOffset,
+    halt_parameter::kNextOffset,
+    halt_parameter::kLogStart,
+    halt_parameter::kLogEnd,
+    halt_parameter::kLeaderEpoch,
+    halt_parameter::kStoredLeaderEpoch,
+    halt_parameter::kUncertainFrom,
+    halt_parameter::kUnprocessed,
+    halt_parameter::kAppliedFrom,
+    halt_parameter::kPartitions,
+    halt_parameter::kCommittedPartition,
+    halt_parameter::kCommittedOffset,
+});
+
 /// PostgreSQL's jsonb has no NUL.
 std::string without_nul(std::string text) {
   std::ranges::replace(text, '\0', '?');
@@ -45,6 +65,16 @@ std::string without_nul(std::string text) {
 std::string Halt::parameter(const std::string& name) const {
   const auto found = parameters.find(name);
   return found == parameters.end() ? std::string() : found->second;
+}
+
+std::optional<std::int64_t> Halt::number(const std::string& name) const {
+  if (std::ranges::find(kNumbers, name) == kNumbers.end())
+    return std::nullopt;
+  const auto text = parameter(name);
+  const auto* const end = text.data() + text.size();
+  std::int64_t value = 0;
+  const auto [read_to, error] = std::from_chars(text.data(), end, value);
+  return error == std::errc() && read_to == end ? std::optional(value) : std::nullopt;
 }
 
 Halt make_halt(std::string_view code) {
@@ -59,8 +89,14 @@ std::string parameters_json(const Halt& halt) {
   if (halt.parameters.empty())
     return {};
   auto object = nlohmann::json::object();
-  for (const auto& [name, value] : halt.parameters)
-    object[name] = without_nul(value);
+  for (const auto& [name, value] : halt.parameters) {
+    if (const auto number = halt.number(name))
+      object[name] = *number;
+    else if (name == halt_parameter::kHasDetail)
+      object[name] = value == "true";
+    else
+      object[name] = without_nul(value);
+  }
   return object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 

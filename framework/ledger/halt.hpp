@@ -52,7 +52,8 @@ inline constexpr const char* kStartUndecided = "start_undecided";
 inline constexpr const char* kTopicOfOtherConsumer = "topic_of_other_consumer";
 }  // namespace halt_code
 
-/// Names of the facts in Halt::parameters.
+/// Names of the facts in Halt::parameters. In JSON, counts, offsets, and numbers of partitions are
+/// numbers, kHasDetail is true, and the others are texts.
 namespace halt_parameter {
 inline constexpr const char* kIdempotencyKey = "idempotency_key";
 inline constexpr const char* kReason = "reason";  ///< ledger::dead_reason, unless it is "error"
@@ -99,6 +100,8 @@ struct Halt {
 
   /// Empty: the halt does not have it.
   [[nodiscard]] std::string parameter(const std::string& name) const;
+  /// Nullopt: the halt does not have it, or it is a text.
+  [[nodiscard]] std::optional<std::int64_t> number(const std::string& name) const;
 
   friend bool operator==(const Halt&, const Halt&) = default;
 };
@@ -106,7 +109,7 @@ struct Halt {
 /// A halt with this code and the kind that the code belongs to.
 [[nodiscard]] Halt make_halt(std::string_view code);
 
-/// The parameters as a JSON object of texts, and back. "" is no parameters.
+/// The parameters as a JSON object, and back. "" is no parameters.
 [[nodiscard]] std::string parameters_json(const Halt& halt);
 [[nodiscard]] std::map<std::string, std::string> parse_parameters_json(const std::string& text);
 

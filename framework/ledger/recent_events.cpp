@@ -20,7 +20,11 @@ constexpr const char* kLastChange = "SELECT coalesce(max(history_id), 0) FROM pa
 constexpr const char* kLetters = R"sql(
   SELECT dead_letter_id, topic, partition, kafka_offset, NULL::bigint,
          CASE WHEN status = 'dead' AND due_at IS NOT NULL THEN 'scheduled' ELSE status END,
-         handler, reason, error, NULL, to_char(died_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
+         handler, reason, error, NULL,
+         to_char(died_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'),
+         sqlstate, greatest(retries, 0),
+         CASE WHEN status IN ('dead', 'parked') AND due_at < 'infinity'
+              THEN to_char(due_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') END
     FROM pawl.dead_letters
    WHERE consumer_id = $1::integer AND dead_letter_id > $2::bigint
    ORDER BY dead_letter_id LIMIT 20000
@@ -28,7 +32,8 @@ constexpr const char* kLetters = R"sql(
 
 constexpr const char* kSkipped = R"sql(
   SELECT skip_id, topic, partition, kafka_offset, NULL::bigint, 'skipped', NULL, reason,
-         NULL, actor, to_char(skipped_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
+         NULL, actor, to_char(skipped_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'),
+         NULL, 0, NULL
     FROM pawl.skipped_messages
    WHERE consumer_id = $1::integer AND skip_id > $2::bigint
    ORDER BY skip_id LIMIT 20000
@@ -37,7 +42,8 @@ constexpr const char* kSkipped = R"sql(
 constexpr const char* kChanges = R"sql(
   SELECT history_id, topic, partition, to_offset, from_offset, action, NULL,
          nullif(concat_ws(': ', halt_code, reason), ''),
-         NULL, actor, to_char(happened_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
+         NULL, actor, to_char(happened_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'),
+         NULL, 0, NULL
     FROM pawl.offset_history
    WHERE consumer_id = $1::integer AND history_id > $2::bigint
    ORDER BY history_id LIMIT 20000
@@ -95,6 +101,9 @@ void RecentEvents::look(postgres::Session& session, Source& source,
     event.error = text(rows, row, 8);
     event.actor = text(rows, row, 9);
     event.at = text(rows, row, 10);
+    event.sqlstate = text(rows, row, 11);
+    event.retries = integer(rows, row, 12);
+    event.due_at = text(rows, row, 13);
     found.push_back(std::move(event));
   }
   source.highest = std::max(highest, source.seen.empty() ? 0 : *source.seen.rbegin());

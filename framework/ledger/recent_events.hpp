@@ -26,11 +26,14 @@ struct RecentEvent {
   std::optional<std::int64_t> offset;  ///< of the message; of a change: the stored one behind it
   std::optional<std::int64_t> from;    ///< of a change: the stored offset before it
   std::string what;
-  std::string handler;  ///< of a dead letter
-  std::string reason;   ///< of a dead letter: the word; empty: none was given
-  std::string error;    ///< of a dead letter
-  std::string actor;    ///< the database's role; of a dead letter empty
-  std::string at;       ///< RFC 3339, UTC
+  std::string handler;       ///< of a dead letter
+  std::string reason;        ///< of a dead letter: the word; empty: none was given
+  std::string error;         ///< of a dead letter
+  std::string sqlstate;      ///< of a dead letter; empty: PostgreSQL did not report the error
+  std::int64_t retries = 0;  ///< of a dead letter: delayed retries so far
+  std::string due_at;        ///< of a dead letter that is retried at this time: RFC 3339, UTC
+  std::string actor;         ///< the database's role; of a dead letter empty
+  std::string at;            ///< RFC 3339, UTC
 };
 
 /// What is new of these since the last look. One thread.

@@ -9,6 +9,7 @@
 
 #include "postgres/flight.hpp"
 #include "postgres/transaction_statements.hpp"
+#include "text/count.hpp"
 
 namespace pawl::postgres {
 namespace {
@@ -144,9 +145,9 @@ void Frame::check_rows(const Deferred& deferred, const PGresult* result) const {
   const auto rows = affected_rows(result);
   if (rows == *deferred.expect_rows)
     return;
-  throw UnexpectedRows(
-      fmt::format("{} affected {} rows; expect_rows requires {}. Nothing was stored",
-                  deferred.label, rows, *deferred.expect_rows));
+  throw UnexpectedRows(fmt::format(
+      "{} affected {}; expect_rows requires {}. Nothing was stored", deferred.label,
+      texts::counted(static_cast<std::int64_t>(rows), "row", "rows"), *deferred.expect_rows));
 }
 
 void Frame::flush() {

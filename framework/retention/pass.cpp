@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "console/counted.hpp"
 #include "engine/context.hpp"
 #include "engine/lease_keeper.hpp"
 #include "handlers/topic_entries.hpp"
@@ -69,14 +70,18 @@ std::string unusable_time_text(const std::string& partition) {
 }
 
 std::string removed_text(const RetentionReport& report) {
-  auto text = fmt::format("{}{} keys, {} resolved dead letters, {} records of skipped messages",
-                          report.keys_estimated ? "about " : "", report.keys, report.letters,
-                          report.skipped);
+  auto text = fmt::format(
+      "{}{}, {}, {}", report.keys_estimated ? "about " : "",
+      cli::counted(report.keys, "key", "keys"),
+      cli::counted(report.letters, "resolved dead letter", "resolved dead letters"),
+      cli::counted(report.skipped, "record of a skipped message", "records of skipped messages"));
   // Of most databases none.
   if (report.discarded > 0)
-    text += fmt::format(", {} discarded messages of the outbox", report.discarded);
+    text += ", " + cli::counted(report.discarded, "discarded message of the outbox",
+                                "discarded messages of the outbox");
   if (report.losses > 0)
-    text += fmt::format(", {} records of calls that lost their lease", report.losses);
+    text += ", " + cli::counted(report.losses, "record of a call that lost its lease",
+                                "records of calls that lost their lease");
   return text;
 }
 

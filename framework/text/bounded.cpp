@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "text/count.hpp"
+
 namespace pawl::texts {
 namespace {
 
@@ -25,7 +27,8 @@ std::string bounded(std::string_view text, std::size_t most) {
   const auto end = end_of(text, most);
   if (end == text.size())
     return std::string(text);
-  return fmt::format("{}... ({} bytes omitted)", text.substr(0, end), text.size() - end);
+  return fmt::format("{}... ({} omitted)", text.substr(0, end),
+                     counted(static_cast<std::int64_t>(text.size() - end), "byte", "bytes"));
 }
 
 }  // namespace pawl::texts

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints docs/reference/json-output.md from the JSON schemas of the commands.
+"""Prints docs/reference/json-output.md from the JSON schemas of the commands and of the page /status.
 
   json-page.py FOLDER_OF_SCHEMAS
 """
@@ -10,7 +10,7 @@ from pathlib import Path
 
 HEAD = """# JSON output
 
-The keys of each command's `--json` output. Within a minor version, keys are only added. An unknown value is `null`.
+The keys of each command's `--json` output, and of the page `/status` of a process. Within a minor version, keys are only added. An unknown value is `null`.
 Timestamps are RFC 3339 in UTC. Keys whose meaning begins with "Text for people" contain prose, which is not stable.
 
 The tables are generated from the JSON schemas that each section links. `[]` marks the items of a list.

@@ -163,7 +163,7 @@ TEST_CASE("check says of a response what it must be") {
            " AS m (v, n)\"",
            0, "handler[0].response (for batches)"},
       Case{"batch = true\nresponse = \"SELECT {/account}::text[]\"", 1,
-           "handler[0].response (for batches): it returns 1 columns; the responses of a batch are "
+           "handler[0].response (for batches): it returns 1 column; the responses of a batch are "
            "two columns"});
   CAPTURE(handler);
   Site site;

@@ -22,3 +22,26 @@ TEST_CASE("the error of a dead letter is shown without the name of its handler")
     CHECK(error_text(error) == shown);
   CHECK(first_line("one\ntwo") == "one");
 }
+
+TEST_CASE("the error of a group of dead letters is one line, a violated constraint its name") {
+  struct Case {
+    const char* sqlstate;
+    const char* error;
+    const char* shown;
+  };
+  const Case cases[] = {
+      {"", "HTTP status 401\nand more", "HTTP status 401"},
+      {"22P02", "handler[0].sql[0] (pay): invalid input syntax for type numeric: \"twelve\"",
+       "22P02 sql[0]: invalid input syntax for type numeric: \"twelve\""},
+      {"23503", "insert or update on table \"a\" violates foreign key constraint \"a_b_fkey\"",
+       "23503 a_b_fkey"},
+      {"23505", "duplicate key value violates unique constraint \"a_pkey\"", "23505 a_pkey"},
+      {"23502", "null value in column \"b\" of relation \"a\" violates not-null constraint",
+       "23502 null value in column \"b\" of relation \"a\" violates not-null constraint"},
+      {"23514", "new row violates check constraint \"cut",
+       "23514 new row violates check constraint \"cut"},
+      {"42704", "there is no constraint \"a_pkey\"", "42704 there is no constraint \"a_pkey\""},
+  };
+  for (const auto& [sqlstate, error, shown] : cases)
+    CHECK(short_error(sqlstate, error) == shown);
+}

@@ -10,6 +10,9 @@ namespace pawl::testing {
 /// The JSON schemas of docs/reference/json by their names: "offsets-show".
 const std::map<std::string, nlohmann::json>& json_schemas();
 
+/// The one of the page /status of a process. All others are of commands.
+inline constexpr const char* kStatusPage = "http-status";
+
 /// The schema of a command line, without options: "dlq-show" of {"dlq", "show", "1"}. Empty: none.
 std::string schema_name(const std::vector<std::string>& arguments);
 

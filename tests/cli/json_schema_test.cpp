@@ -63,6 +63,7 @@ TEST_CASE("each command with --json has a schema, and each schema a command") {
   std::set<std::string> schemas;
   for (const auto& [name, schema] : json_schemas())
     schemas.insert(name);
+  CHECK(schemas.erase(kStatusPage) == 1);
   CHECK(commands == schemas);
 }
 
@@ -161,6 +162,8 @@ TEST_CASE("the output of every command follows its schema") {
            Words{"consumers", "remove", site.group, "--because", "test"},
        })
     follows(words);
-  for (const auto& [name, schema] : json_schemas())
-    CHECK(seen.contains(name));
+  for (const auto& [name, schema] : json_schemas()) {
+    CAPTURE(name);
+    CHECK((seen.contains(name) || name == kStatusPage));
+  }
 }

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "free_port.hpp"
+#include "json_schema.hpp"
 #include "prelude.hpp"
 #include "relay_site.hpp"
 #include "site.hpp"
@@ -155,6 +156,7 @@ TEST_CASE("the lag is that of `status`, of PostgreSQL and of Kafka, also of what
   site.pay_many(1, "more-", 3);
   watched.wait_for_metric("pawl_lag_messages", 1, 8);
   const auto told = nlohmann::json::parse(watched.ask("/status").body);
+  CHECK(violation(told, json_schemas().at(kStatusPage)).empty());
   CHECK(told.at("group") == site.group);
   // The reason of a halt is not for what another site's name leads here.
   CHECK(watched.ask("/status", "", "evil.example").status == 403);
@@ -429,7 +431,9 @@ TEST_CASE("a process that only relays tells what it publishes, and whether it ca
   CHECK(watched.metric("pawl_outbox_rejected_total") == 0.0);
   wait_until([&] { return watched.metric("pawl_outbox_oldest_age_seconds") == 0.0; }, kDeadline,
              "nothing to wait in the outbox");
-  CHECK(nlohmann::json::parse(watched.ask("/status").body).at("group").is_null());
+  const auto status = nlohmann::json::parse(watched.ask("/status").body);
+  CHECK(violation(status, json_schemas().at(kStatusPage)).empty());
+  CHECK(status.at("group").is_null());
   server.stop(StopMode::kImmediate);
   watched.wait_for("/ready", 503);
   const auto unready = watched.ask("/ready").body;

@@ -74,7 +74,7 @@ TEST_CASE("skipped list tells what was left out, where, when, by whom and why") 
   CHECK_THAT(json[0].at("halt_cause").get<std::string>(),
              ContainsSubstring("invalid input syntax for type bigint"));
   CHECK(json[0].at("halt_code") == "message_failed");
-  CHECK(json[0].at("halt_parameters").at("attempts") == "1");
+  CHECK(json[0].at("halt_parameters").at("attempts") == 1);
   CHECK(nlohmann::json::parse(
             site.run({"skipped", "list", "--json", "--topic", site.topic, "--partition", "0"}).out)
             .at("skipped_messages")

@@ -74,7 +74,7 @@ TEST_CASE("a reload begins anew with the configuration as it is now, under the s
   manager.wait_for("WATCHDOG=1");
   site.pay(0, "first", "a", "1");
   site.wait_for_stored(0, 0);
-  manager.wait_for("STATUS=1 partitions");
+  manager.wait_for("STATUS=1 partition");
 
   SECTION("one that cannot be used is told, and nothing changes") {
     const auto before = read_file(config);

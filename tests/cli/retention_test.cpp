@@ -194,7 +194,7 @@ TEST_CASE("a letter is replayed as long as its own handler keeps keys") {
   REQUIRE_THAT(site.run({"prune"}).out, ContainsSubstring("removed 3 keys"));
   const auto dry = site.run({"dlq", "replay", "--all", "--dry-run"});
   INFO(dry.out << dry.err);
-  CHECK_THAT(dry.out, ContainsSubstring("would replay 1 dead letters"));
+  CHECK_THAT(dry.out, ContainsSubstring("would replay 1 dead letter"));
   CHECK_THAT(dry.err,
              ContainsSubstring("[0]@0") && ContainsSubstring("retention has removed older keys"));
 }

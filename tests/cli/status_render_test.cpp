@@ -7,6 +7,7 @@
 #include "cli/status.hpp"
 #include "cli/status_problems.hpp"
 #include "engine/owner.hpp"
+#include "json_schema.hpp"
 #include "prelude.hpp"
 
 using namespace pawl::cli;
@@ -155,15 +156,20 @@ TEST_CASE("status shows which outbox messages wait, for how long, and if no proc
 TEST_CASE("status starts with the verdict, then problems, then dead letters, then the topics") {
   auto status = with({halted(0), halted(1), running(2, 12335)});
   status.letters = {
-      {"payments", "pay", "error", "dead", 5, "2027-01-15T07:58:00Z", 2, "2027-01-15T08:58:00Z"},
+      {"payments", "pay", "error", "dead", 5, "2027-01-15T07:58:00Z", 2, "2027-01-15T08:58:00Z",
+       "23503",
+       "handler[0].sql[0] (pay): insert or update on table \"ledger\" violates foreign key "
+       "constraint \"ledger_account_fkey\""},
+      {"payments", "pay", "conflict", "dead", 1, "2027-01-15T07:59:00Z", 1, "", "",
+       "another payload"},
       {"payments", "pay", "parked", "parked", 1, "2027-01-15T07:59:00Z", 0, ""},
-      {"notes", "", "undecodable", "dead", 1, "2027-01-15T07:30:00Z", 0, ""}};
+      {"notes", "", "undecodable", "dead", 1, "2027-01-15T07:30:00Z", 0, "", "", "not JSON\n}"}};
   status.server.parked_keys = 1;
   status.server.connections = 31;
   status.server.max_connections = 200;
   CHECK(status_text(status) ==
         "payments   2 of 3 partitions halted   2027-01-15 08:00:00 UTC\n"
-        "           lag 12,345   4 dead letters   2 scheduled retries   1 parked message\n"
+        "           lag 12,345   4 dead letters   3 scheduled retries   1 parked message\n"
         "\n"
         "HALTED\n"
         "  payments[0]@100   since 05:55:00   lag 5\n"
@@ -179,10 +185,10 @@ TEST_CASE("status starts with the verdict, then problems, then dead letters, the
         "        pawl partitions skip --config FILE -t payments -p 1 --offset 100 --because TEXT  "
         "# if it cannot be fixed\n"
         "\n"
-        "DEAD LETTERS   DEAD  SCHEDULED  PARKED  OLDEST  REASON\n"
-        "  pay             3          2       1   2 min  error\n"
-        "  topic notes     1          -       -  30 min  undecodable\n"
-        "  total           4          2       1  30 min  error, undecodable\n"
+        "DEAD LETTERS   DEAD  SCHEDULED  PARKED  OLDEST  ERROR\n"
+        "  pay             3          3       1   2 min  23503 ledger_account_fkey\n"
+        "  topic notes     1          -       -  30 min  undecodable: not JSON\n"
+        "  total           4          3       1  30 min  -\n"
         "  Next scheduled retry at 2027-01-15 08:58:00 UTC.\n"
         "  Later messages of 1 record key wait for a dead letter or a scheduled retry.\n"
         "  > pawl dlq list --config FILE\n"
@@ -195,8 +201,34 @@ TEST_CASE("status starts with the verdict, then problems, then dead letters, the
         "payments           3        1       2       0        0  12,345     ?    ?  host:1\n"
         "Each partition with OFFSET, END, and OWNER: pawl status --config FILE --partitions\n");
   CHECK(verdict_of(status) ==
-        "2 of 3 partitions halted, lag 12,345, 4 dead letters, 2 scheduled retries, 1 parked "
+        "2 of 3 partitions halted, lag 12,345, 4 dead letters, 3 scheduled retries, 1 parked "
         "message");
+}
+
+TEST_CASE("the JSON of a status follows its schema, whatever parameters a halt has") {
+  const auto& schema = json_schemas().at("status");
+  auto all = halted(0);
+  const auto& documented = schema.at("$defs").at("halt_parameters").at("properties");
+  for (const auto& [name, member] : documented.items()) {
+    const bool time = member.contains("format");
+    all.row->halt.parameters[name] = time                             ? "2027-01-15T08:00:00Z"
+                                     : member.at("type") == "boolean" ? "true"
+                                                                      : "7";
+  }
+  StatusPartition unstored;
+  unstored.partition = {"payments", 2};
+  auto status = with({all, running(1, 5), unstored});
+  status.letters = {{"payments", "pay", "error", "scheduled", 5, "2027-01-15T07:58:00Z", 5,
+                     "2027-01-15T08:58:00Z"}};
+  status.leases.emplace();
+  status.outbox.emplace().lanes = {{0, "host:1:ab", false, 0, std::nullopt, 7, std::nullopt}};
+  const auto json = nlohmann::json::parse(status_json(status, false));
+  CHECK(violation(json, schema).empty());
+  CHECK(json.at("partitions").at(0).at("halt_parameters").size() == documented.size());
+  // Only PostgreSQL has the others.
+  status.postgres_problem = "refused";
+  status.outbox.reset();
+  CHECK(violation(nlohmann::json::parse(status_json(status, false)), schema).empty());
 }
 
 TEST_CASE("partitions that halt for one cause are one problem") {
@@ -286,6 +318,8 @@ TEST_CASE("status in a terminal has colors, symbols, and lines that are not too 
 TEST_CASE("when nothing is wrong the verdict of status says so") {
   CHECK(verdict_of(with({running(0, 0), running(1, 0)})) ==
         "none of 2 partitions halted, lag 0, no dead letters");
+  CHECK(verdict_of(with({running(0, 0)})) == "1 partition, not halted, lag 0, no dead letters");
+  CHECK_THAT(verdict_of(with({halted(0)})), StartsWith("1 of 1 partition halted, "));
 }
 
 TEST_CASE("a session that blocks vacuum is named once it is old, or its age is unknown") {

@@ -10,6 +10,7 @@
 #include <sstream>
 #include <system_error>
 
+#include "json_schema.hpp"
 #include "prelude.hpp"
 #include "site.hpp"
 
@@ -50,7 +51,9 @@ class Watch {
           if (end == std::string::npos || end == 0)
             return false;
           const auto begin = text.rfind('\n', end - 1) + 1;  // npos + 1 is 0
-          return wanted(nlohmann::json::parse(text.substr(begin, end - begin)));
+          const auto line = text.substr(begin, end - begin);
+          require_schema({"status"}, line);
+          return wanted(nlohmann::json::parse(line));
         },
         kDeadline, what);
   }
@@ -492,7 +495,7 @@ TEST_CASE("status --watch prints blocks where there is no terminal") {
   ChildProcess child(
       PAWL_PROGRAM, {"status", "--config", site.config().string(), "--watch", "100ms"},
       {.environment = {}, .output = folder.path() / "out", .errors = {}, .working_directory = {}});
-  const auto block = site.group + "   none of 1 partitions halted";
+  const auto block = site.group + "   1 partition, not halted";
   wait_until(
       [&] {
         const auto first = child.output().find(block);

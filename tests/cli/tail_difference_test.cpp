@@ -174,7 +174,21 @@ TEST_CASE(
   auto scheduled = letter;
   scheduled.what = "scheduled";
   CHECK(told(before, look({owned(0, 9)}, {scheduled})) ==
-        std::vector<std::string>{"scheduled: retry scheduled  #105  pay  no such account"});
+        std::vector<std::string>{"scheduled: retry 1 after earlier messages of its record key  "
+                                 "#105  pay  no such account"});
+  scheduled.sqlstate = "23503";
+  scheduled.retries = 1;
+  scheduled.due_at = "2027-01-15T08:09:03Z";
+  CHECK(
+      told(before, look({owned(0, 9)}, {scheduled})) ==
+      std::vector<std::string>{"scheduled: retry 2 at 08:09:03  #105  pay  23503 no such account"});
+  const auto details = difference(before, look({owned(0, 9)}, {scheduled})).at(0).details;
+  CHECK(details.at("due_at") == scheduled.due_at);
+  CHECK(details.at("retries") == 1);
+  CHECK(details.at("sqlstate") == "23503");
+  scheduled.due_at = "2027-01-16T08:09:03Z";
+  CHECK_THAT(told(before, look({owned(0, 9)}, {scheduled})).at(0),
+             ContainsSubstring("retry 2 at 2027-01-16 08:09:03  "));
   CHECK(told(before, look({owned(0, 9)}, {letter, event(Kind::kDeadLetter, "parked", 6),
                                           event(Kind::kSkipped, "skipped", 7), set,
                                           event(Kind::kChange, "halt", 9)})) ==

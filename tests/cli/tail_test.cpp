@@ -3,6 +3,7 @@
 #include <pqxx/pqxx>
 #include <sstream>
 
+#include "json_schema.hpp"
 #include "prelude.hpp"
 #include "site.hpp"
 
@@ -89,7 +90,7 @@ TEST_CASE("tail --messages reads a few of many and reports how many it omits; va
   REQUIRE(site.run({"offsets", "set", "--topic", site.topic, "--all", "--to", "earliest"}).code ==
           0);
   const auto tail = start_tail(site, folder, {"--messages", "--values"});
-  tail->wait_for_output("none of 1 partitions halted", kDeadline);
+  tail->wait_for_output("1 partition, not halted", kDeadline);
   REQUIRE(site.run({"run", "--drain"}).code == 0);
   tail->wait_for_output("omitted", kDeadline);
   CHECK_THAT(tail->output(), ContainsSubstring(R"({"account": "a", "amount": 1})"));
@@ -127,6 +128,36 @@ TEST_CASE("a dead letter that comes while tail begins has a line of its own") {
   CHECK(tail->wait(kDeadline).code == 0);
 }
 
+TEST_CASE("a scheduled retry has its number and its due time in tail, and its number in the log") {
+  Site site;
+  const TempDir folder("tail");
+  REQUIRE(site.run({"run", "--drain"}).code == 0);
+  const auto tail = start_tail(site, folder, {"--json"});
+  tail->wait_for_output("\"event\":\"tail_started\"", kDeadline);
+  site.more =
+      "[failures]\non_failure = \"retry-later\"\nmax_attempts = 1\nretry_later = [\"1h\"]\n";
+  site.pay(0, "bad", "a", "\"no number\"");
+  const auto drained = site.run({"run", "--drain"});
+  CHECK(drained.code == 0);
+  const auto id = site.sql("SELECT dead_letter_id FROM pawl.dead_letters");
+  CHECK_THAT(drained.err, ContainsSubstring("retry_scheduled ") &&
+                              ContainsSubstring(" dead_letter_id=" + id + " "));
+  tail->wait_for_output("\"event\":\"scheduled\"", kDeadline);
+  tail->kill(SIGINT);
+  CHECK(tail->wait(kDeadline).code == 0);
+  for (const auto& line : lines_of(tail->output())) {
+    require_schema({"tail"}, line.dump());
+    if (line.at("event") != "scheduled")
+      continue;
+    CHECK(std::to_string(line.at("id").get<std::int64_t>()) == id);
+    CHECK(line.at("retries") == 0);
+    CHECK(line.at("sqlstate") == "22P02");
+    CHECK(line.at("due_at") ==
+          site.sql("SELECT to_char(due_at AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"') "
+                   "FROM pawl.dead_letters"));
+  }
+}
+
 TEST_CASE("a consumer that tail has not met before is told of from its first dead letter on") {
   Site site;
   const TempDir folder("tail");
@@ -152,7 +183,7 @@ TEST_CASE("tail reports that PostgreSQL is unreachable, and continues when it is
   const TempDir folder("tail");
   REQUIRE(site.run({"run", "--drain"}).code == 0);
   const auto tail = start_tail(site, folder, {});
-  tail->wait_for_output("none of 1 partitions halted", kDeadline);
+  tail->wait_for_output("1 partition, not halted", kDeadline);
   postgres.stop();
   tail->wait_for_output("unreachable: ", kDeadline);
   postgres.start();

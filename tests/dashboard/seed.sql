@@ -13,7 +13,7 @@ SELECT 1, 'orders', n, 1000 + n, -1, 1001 + n, 'host-' || n % 7 || ':41:00c0ffee
        CASE n WHEN 0 THEN 'message' END, CASE n WHEN 0 THEN 'message_failed' END, CASE n WHEN 0 THEN 1001 END,
        CASE n WHEN 0 THEN 'book' END,
        CASE n WHEN 0 THEN 'insert or update on table "ledger" violates foreign key constraint "ledger_account"' END,
-       CASE n WHEN 0 THEN '{"sqlstate": "23503", "attempts": "5"}'::jsonb END,
+       CASE n WHEN 0 THEN '{"sqlstate": "23503", "attempts": 5}'::jsonb END,
        CASE n WHEN 1 THEN 'by bert (dashboard): the bank is unreachable' END
   FROM generate_series(0, :partitions - 1) AS n;
 INSERT INTO pawl.dead_letters

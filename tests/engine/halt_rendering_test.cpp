@@ -121,7 +121,7 @@ std::vector<Row> rows() {
       {halt(code::kProcessCrashed, {}, "3 processes crashed", 41), "crash", "3 processes crashed",
        others, fix, resume_or_skip},
       {halt(code::kFetchCrashed, {{"crashes", "3"}}, "", 41), "crash-loop",
-       "3 consecutive processes crashed while they fetched offset 41, before a handler received "
+       "3 consecutive processes crashed while fetching offset 41, before a handler received "
        "the "
        "message. Its decompressed batch may need more memory than the process has",
        others,
@@ -132,7 +132,7 @@ std::vector<Row> rows() {
            " --offset 41 --because \"too large\"; " + kSet + "OFFSET"},
       {halt(code::kLogStartMoved, {{"next_offset", "4"}, {"log_start", "5"}}), "position",
        "the next offset is 4, but Kafka's log starts at 5: Kafka's retention removed 1 offset "
-       "before they were processed",
+       "that was not processed",
        skipped,
        "Restore the records and resume the partition, or accept the loss and set the offset",
        kSet + "earliest"},
@@ -249,6 +249,8 @@ TEST_CASE("what is known of a recreated topic is rendered from its parameters") 
              ContainsSubstring("The deleted topic was processed up to 5, the end that Kafka last"));
   CHECK_THAT(what({{"log_end", "10"}, {"unprocessed", "3"}}),
              ContainsSubstring("At least 3 offsets of the deleted topic, from 5 on, were never"));
+  CHECK_THAT(what({{"log_end", "6"}, {"unprocessed", "1"}}),
+             ContainsSubstring("At least 1 offset of the deleted topic, from 5 on, was never"));
   CHECK_THAT(what({{"log_end", "10"}, {"uncertain_from", "3"}}),
              ContainsSubstring("whether offsets 3 to 9 of the deleted topic were processed"));
   CHECK_THAT(what({{"applied_from", "5"}}),
@@ -325,11 +327,11 @@ TEST_CASE("fields of a halt are its kind, its code, and what it knows of the mes
       halt(code::kMessageFailed,
            {{"attempts", "7"}, {"sqlstate", "22P02"}, {"idempotency_key", "a"}, {"other", "x"}},
            "invalid input", 41));
-  CHECK(fields == std::vector<std::pair<std::string, std::string>>{{"halt_kind", "message"},
-                                                                   {"halt_code", "message_failed"},
-                                                                   {"idempotency_key", "a"},
-                                                                   {"sqlstate", "22P02"},
-                                                                   {"attempts", "7"}});
+  CHECK(fields == std::vector<HaltField>{{"halt_kind", "message"},
+                                         {"halt_code", "message_failed"},
+                                         {"idempotency_key", "a"},
+                                         {"sqlstate", "22P02"},
+                                         {"attempts", 7}});
 }
 
 TEST_CASE("parameters of a halt survive their JSON, whatever bytes they have") {
@@ -339,6 +341,16 @@ TEST_CASE("parameters of a halt survive their JSON, whatever bytes they have") {
         stored.parameters);
   CHECK(pawl::ledger::parameters_json(halt(code::kConsumerLost)).empty());
   CHECK(pawl::ledger::parse_parameters_json("").empty());
+  // The name decides: a key and an SQLSTATE may consist of digits.
+  stored.parameters = {{"attempts", "7"},          {"has_detail", "true"},
+                       {"idempotency_key", "17"},  {"leader_epoch", "-1"},
+                       {"offset", "unknown"},      {"sqlstate", "22012"},
+                       {"of_a_newer_program", "7"}};
+  CHECK(pawl::ledger::parameters_json(stored) ==
+        R"({"attempts":7,"has_detail":true,"idempotency_key":"17","leader_epoch":-1,)"
+        R"("of_a_newer_program":"7","offset":"unknown","sqlstate":"22012"})");
+  CHECK(pawl::ledger::parse_parameters_json(pawl::ledger::parameters_json(stored)) ==
+        stored.parameters);
   // PostgreSQL's jsonb has neither NUL nor broken UTF-8.
   stored.parameters = {{"idempotency_key", std::string("a\0b\xff", 4)}};
   CHECK(pawl::ledger::parameters_json(stored) == "{\"idempotency_key\":\"a?b\xef\xbf\xbd\"}");

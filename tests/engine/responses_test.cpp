@@ -270,7 +270,7 @@ TEST_CASE("code for batches answers each of its messages, or none") {
   const auto process = world.start(dead_letters());
   REQUIRE(process->wait(90s).code == 0);
   CHECK(world.value("SELECT idempotency_key || ': ' || error FROM pawl.dead_letters") ==
-        "one too many: handler batch_respond returned 2 responses for 1 messages. Return one for "
+        "one too many: handler batch_respond returned 2 responses for 1 message. Return one for "
         "each, in their order, or none");
   CHECK_THAT(responses(world), ContainsSubstring("d=response to d,f=response to f"));
 }

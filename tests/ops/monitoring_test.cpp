@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "cli/json_schema.hpp"
 #include "config/listen_address.hpp"
 #include "prelude.hpp"
 
@@ -154,6 +155,7 @@ TEST_CASE("the status has each partition with what is known of it, and null for 
   look.partitions.push_back(standing_at(8, 9));
   look.partitions[2].acquired = true;
   const auto status = nlohmann::json::parse(answer("GET", "/status", metrics, look).body);
+  CHECK(violation(status, json_schemas().at(kStatusPage)).empty());
   CHECK(status.at("group") == "g");
   CHECK(status.at("ready") == true);
   CHECK(status.at("not_ready_reason").is_null());
@@ -259,6 +261,7 @@ TEST_CASE("what messages wait for stands in the status and in metrics while it l
   blocked.what = "t[3]";
   blocked.topic = "t";
   blocked.partition = 3;
+  CHECK(violation(nlohmann::json::parse(body("/status")), json_schemas().at(kStatusPage)).empty());
   CHECK(nlohmann::json::parse(body("/status")).at("conditions").at(0) ==
         nlohmann::json({{"kind", "remote_service_unreachable"},
                         {"subject", "https://api.example"},

@@ -781,7 +781,7 @@ grants_case() { # SCHEMA
     is "$(as_consumer "SELECT $s.reject_advance(r, 7, 0, 1, NULL) FROM $s.processed_kafka_offsets r")" PW001
     is "$(as_consumer "SELECT $s.reject_advance(r, r.owner_epoch, 5, 6, NULL) FROM $s.processed_kafka_offsets r")" PW002
     is "$(as_consumer "INSERT INTO $s.skipped_messages (consumer_id, topic, partition, kafka_offset, reason) VALUES (1, 't', 0, 1, 'tombstone')")" ''
-    is "$(as_consumer "SELECT $s.halt(1, 't', 0, r.owner_epoch, 'message', 'message_failed', 1, 'h', 'why', '{\"attempts\": \"1\"}') FROM $s.processed_kafka_offsets r")" t
+    is "$(as_consumer "SELECT $s.halt(1, 't', 0, r.owner_epoch, 'message', 'message_failed', 1, 'h', 'why', '{\"attempts\": 1}') FROM $s.processed_kafka_offsets r")" t
     is "$(as_consumer "SELECT $s.operator_change(1, 't', 0, NULL, 'running', 'resume', NULL)")" 0
     is "$(as_consumer "SELECT epoch >> 24 FROM $s.acquire(1, 't', 0, 'me', 1, now())")" 3
     is "$(as_consumer "SELECT $s.release(1, 't', 0, r.owner_epoch) FROM $s.processed_kafka_offsets r")" t

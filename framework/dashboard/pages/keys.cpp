@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "console/counted.hpp"
 #include "console/decoded.hpp"
 #include "dashboard/pages/parts.hpp"
 #include "ledger/rows.hpp"
@@ -30,7 +31,8 @@ std::string keys_html(const Frame& frame, const std::optional<KeysPage>& page) {
       std::string response = "–";
       if (key.response_bytes > 0 || key.response) {
         response = key.response ? escape(cli::decode(*key.response, kMostShown).text)
-                                : fmt::format("{} bytes", key.response_bytes);
+                                : cli::counted(static_cast<std::int64_t>(key.response_bytes),
+                                               "byte", "bytes");
       }
       table.row({escape(key.scope), dash_if_empty(key.consumer),
                  key.topic.empty() ? "–" : place_text({key.topic, key.partition}, key.offset),
@@ -59,8 +61,9 @@ std::string keys_html(const Frame& frame, const std::optional<KeysPage>& page) {
   if (!page->leases.empty()) {
     content += "<h2>Calls with this key</h2><ul>";
     for (const auto& lease : page->leases)
-      content += fmt::format("<li>{}: {}, {} attempts</li>", escape(lease.scope),
-                             ledger::to_string(lease.state), lease.attempts);
+      content +=
+          fmt::format("<li>{}: {}, {}</li>", escape(lease.scope), ledger::to_string(lease.state),
+                      cli::counted(lease.attempts, "attempt", "attempts"));
     content += "</ul>";
   }
   content += "<section><h2>Scopes of this consumer</h2><ul>";

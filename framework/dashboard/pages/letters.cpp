@@ -28,8 +28,9 @@ std::string part_html(const std::string& name, const std::optional<std::string>&
   const auto decoded = cli::decode(bytes, kMostShown);
   if (decoded.form == "null")
     return fmt::format("<h3>{}</h3><p class=\"nothing\">null</p>", name);
-  return fmt::format("<h3>{} <small>{}, {} bytes{}</small></h3><pre tabindex=\"0\">{}</pre>", name,
-                     escape(decoded.form), grouped(static_cast<std::int64_t>(decoded.bytes)),
+  return fmt::format("<h3>{} <small>{}, {}{}</small></h3><pre tabindex=\"0\">{}</pre>", name,
+                     escape(decoded.form),
+                     cli::counted(static_cast<std::int64_t>(decoded.bytes), "byte", "bytes"),
                      decoded.cut ? ", truncated" : "", escape(decoded.text));
 }
 

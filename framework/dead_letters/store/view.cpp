@@ -67,18 +67,26 @@ constexpr const char* kAfterId =
 constexpr const char* kById = "d.dead_letter_id";
 
 constexpr const char* kCounts = R"sql(
-  SELECT d.topic, d.handler, d.reason,
-         CASE WHEN d.status = 'dead' AND d.due_at IS NOT NULL THEN 'scheduled' ELSE d.status END,
-         count(*),
-         to_char(min(d.died_at) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'),
-         count(*) FILTER (WHERE d.due_at IS NOT NULL AND d.status IN ('dead', 'parked')),
-         coalesce(to_char(min(d.due_at) FILTER (WHERE d.due_at < 'infinity'
-                                                  AND d.status IN ('dead', 'parked'))
-                          AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), '')
-    FROM pawl.dead_letters d
-   WHERE {}
-   GROUP BY 1, 2, 3, 4
-   ORDER BY 5 DESC, 1, 2, 3, 4
+  WITH counted AS (
+       SELECT d.topic, d.handler, d.reason,
+              CASE WHEN d.status = 'dead' AND d.due_at IS NOT NULL THEN 'scheduled' ELSE d.status END
+                AS status,
+              count(*) AS messages,
+              to_char(min(d.died_at) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS oldest,
+              count(*) FILTER (WHERE d.due_at IS NOT NULL AND d.status IN ('dead', 'parked'))
+                AS retried,
+              coalesce(to_char(min(d.due_at) FILTER (WHERE d.due_at < 'infinity'
+                                                       AND d.status IN ('dead', 'parked'))
+                               AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), '') AS next_due,
+              max(d.dead_letter_id) AS newest
+         FROM pawl.dead_letters d
+        WHERE {}
+        GROUP BY 1, 2, 3, 4)
+  SELECT c.topic, c.handler, c.reason, c.status, c.messages, c.oldest, c.retried, c.next_due,
+         coalesce(n.sqlstate, ''), left(n.error, 1000)
+    FROM counted c
+    JOIN pawl.dead_letters n ON n.dead_letter_id = c.newest
+   ORDER BY c.messages DESC, c.topic, c.handler, c.reason, c.status
 )sql";
 
 // From an index that holds nothing else.
@@ -356,7 +364,8 @@ std::vector<DeadLetterCount> DeadLetterView::counts(postgres::Session& session,
   for (int row = 0; row < PQntuples(rows); ++row) {
     counts.push_back({text(rows, row, 0), text(rows, row, 1), text(rows, row, 2),
                       text(rows, row, 3), integer(rows, row, 4), text(rows, row, 5),
-                      integer(rows, row, 6), text(rows, row, 7)});
+                      integer(rows, row, 6), text(rows, row, 7), text(rows, row, 8),
+                      text(rows, row, 9)});
   }
   return counts;
 }

@@ -95,6 +95,9 @@ struct DeadLetterCount {
   std::string oldest;
   std::int64_t retried = 0;  ///< of them, are tried again by themselves
   std::string next_due;      ///< of those whose turn it is; empty: none
+  // Of the newest of them:
+  std::string sqlstate = {};  ///< empty: PostgreSQL did not report the error
+  std::string error = {};     ///< bounded
 };
 
 /// Letters that nobody has replayed or discarded yet.
