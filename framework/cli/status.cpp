@@ -85,6 +85,7 @@ int look_once(const Options& options, const Arguments& arguments) {
     std::this_thread::sleep_for(interval);
     status = source.look();
   }
+  source.find_oldest(status);
   std::cout << (arguments.json
                     ? status_json(status, true) + '\n'
                     : status_text(status, view_of(terminal_of(STDOUT_FILENO), arguments)));
@@ -127,8 +128,10 @@ class Watch {
     auto status = source_.look();
     std::this_thread::sleep_for(std::min(interval_, kFirstInterval));
     while (true) {
-      if (!paused_)
+      if (!paused_) {
         status = source_.look();
+        source_.find_oldest(status);
+      }
       if (!show(status))
         return kFailed;
       if (wait(status) == Next::kQuit)

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "console/oldest_waiting.hpp"
 #include "console/partition_view.hpp"
 #include "console/terminal.hpp"
 #include "dead_letters/store/view.hpp"
@@ -60,6 +61,7 @@ struct Status {
   /// Of halted partitions, for the reader's configuration.
   std::map<TopicPartition, engine::RenderedHalt> halts;
   std::optional<std::int64_t> eta_seconds;  ///< of the whole lag, as of a partition
+  std::optional<OldestWaiting> oldest;      ///< nullopt: no message waits, or not asked for
   std::vector<ledger::DeadLetterCount> letters;
   std::vector<std::string> processes;  ///< that reported lately that they run; named as owners are
   std::vector<ledger::DifferingTopic> differing;     ///< topics that processes handle differently

@@ -30,6 +30,12 @@ Json totals_json(const StatusTotals& totals) {
   return json;
 }
 
+Json oldest_json(const OldestWaiting& oldest) {
+  return {{"topic", oldest.partition.topic},
+          {"partition", oldest.partition.partition},
+          {"age_seconds", std::chrono::floor<std::chrono::seconds>(oldest.age).count()}};
+}
+
 Json partition_json(const StatusPartition& partition) {
   Json json;
   json["topic"] = partition.partition.topic;
@@ -98,6 +104,7 @@ std::string status_json(const Status& status, bool indented) {
   root["outbox"] = status.outbox ? outbox_json(*status.outbox) : Json(nullptr);
   root["calls"] = status.leases ? leases_json(*status.leases) : Json(nullptr);
   root["totals"] = totals_json(totals_of(status));
+  root["oldest_unprocessed"] = status.oldest ? oldest_json(*status.oldest) : Json(nullptr);
   auto& partitions = root["partitions"] = Json::array();
   for (const auto& partition : status.partitions)
     partitions.push_back(partition_json(partition));

@@ -221,6 +221,25 @@ void StatusSource::find_etas(Status& status) {
   placed_at_ms_ = status.now_ms;
 }
 
+void StatusSource::find_oldest(Status& status) const {
+  std::map<TopicPartition, std::int64_t> next;
+  for (const auto& partition : status.partitions) {
+    if (partition.lag().value_or(0) > 0)
+      next.emplace(partition.partition, partition.row->stored.next());
+  }
+  if (!client_ || !status.kafka_problem.empty())
+    return;
+  const auto now = std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
+  try {
+    status.oldest = cli::find_oldest(std::move(next), [&](const auto& partitions, auto age) {
+      return client_->offsets_at(partitions, now - age, kKafkaTimeout);
+    });
+  } catch (const kafka::KafkaError&) {
+    // The next sample reports an outage.
+    status.oldest.reset();
+  }
+}
+
 void StatusSource::find_rates(Status& status) {
   if (!status.postgres_problem.empty())
     return;

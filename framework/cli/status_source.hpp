@@ -25,6 +25,9 @@ class StatusSource {
 
   /// Throws nothing that a server could cause: that is a problem in the answer.
   [[nodiscard]] Status look(AwayKafka away = AwayKafka::kAsk);
+  /// Adds which message has waited the longest to what look() returned: about ten requests to
+  /// Kafka. Throws nothing; it remains unknown if Kafka does not respond.
+  void find_oldest(Status& status) const;
 
  private:
   struct Counted {

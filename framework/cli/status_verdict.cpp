@@ -3,10 +3,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <chrono>
 #include <string_view>
 
 #include "cli/status.hpp"
 #include "console/counted.hpp"
+#include "console/partition_view.hpp"
 #include "ops/catching_up.hpp"
 
 namespace pawl::cli {
@@ -100,6 +102,11 @@ Verdict verdict_parts(const Status& status) {
   figure(Level::kPlain, totals.lag ? "lag " + grouped(*totals.lag) : "lag ?");
   if (totals.rate)
     figure(Level::kPlain, fmt::format("{:.0f} msg/s", *totals.rate));
+  if (status.oldest && status.oldest->age >= std::chrono::seconds(1)) {
+    const auto age = std::chrono::floor<std::chrono::seconds>(status.oldest->age);
+    figure(Level::kPlain, fmt::format("oldest unprocessed {} ({})", ops::span_text(age.count()),
+                                      name_of(status.oldest->partition)));
+  }
   if (totals.eta_seconds.value_or(0) > 0)
     figure(Level::kPlain, fmt::format("caught up in {}", ops::span_text(*totals.eta_seconds)));
   figure(counts.dead_letters > 0 ? Level::kWarn : Level::kPlain,

@@ -8,6 +8,7 @@
 #include "text/count.hpp"
 
 namespace pawl::engine {
+
 std::string text_of(const Condition& condition) {
   const auto since = ledger::to_string(condition.since);
   const auto waiting = texts::counted(condition.messages, "message waits", "messages wait");

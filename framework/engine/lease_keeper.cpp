@@ -257,8 +257,7 @@ void LeaseKeeper::extend(const Held& held) {
     const auto failure = explain(std::current_exception(), false);
     next_try_ = BootClock::now() + std::min(kRetry, time() / 10);
     warn(fmt::format(
-        "cannot extend the leases of {}: {}. Retrying. Calls whose lease expires "
-        "are canceled",
+        "cannot extend the leases of {}: {}. Retrying. Calls whose lease expires are canceled",
         texts::counted(static_cast<std::int64_t>(due.size()), "call", "calls"), failure.text));
   }
 }

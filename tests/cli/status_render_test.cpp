@@ -221,6 +221,7 @@ TEST_CASE("the JSON of a status follows its schema, whatever parameters a halt h
   status.letters = {{"payments", "pay", "error", "scheduled", 5, "2027-01-15T07:58:00Z", 5,
                      "2027-01-15T08:58:00Z"}};
   status.leases.emplace();
+  status.oldest = {{"payments", 0}, std::chrono::minutes(2)};
   status.outbox.emplace().lanes = {{0, "host:1:ab", false, 0, std::nullopt, 7, std::nullopt}};
   const auto json = nlohmann::json::parse(status_json(status, false));
   CHECK(violation(json, schema).empty());
@@ -320,6 +321,18 @@ TEST_CASE("when nothing is wrong the verdict of status says so") {
         "none of 2 partitions halted, lag 0, no dead letters");
   CHECK(verdict_of(with({running(0, 0)})) == "1 partition, not halted, lag 0, no dead letters");
   CHECK_THAT(verdict_of(with({halted(0)})), StartsWith("1 of 1 partition halted, "));
+}
+
+TEST_CASE("the verdict has the age of the oldest unprocessed message, if it is a second or more") {
+  auto status = with({running(0, 5), running(1, 0)});
+  status.oldest = {{"payments", 0}, std::chrono::milliseconds(999)};
+  CHECK(verdict_of(status) == "none of 2 partitions halted, lag 5, no dead letters");
+  status.oldest->age = std::chrono::milliseconds(121'500);
+  CHECK(verdict_of(status) ==
+        "none of 2 partitions halted, lag 5, oldest unprocessed 2 min (payments[0]), no dead "
+        "letters");
+  CHECK(nlohmann::json::parse(status_json(status, false)).at("oldest_unprocessed") ==
+        nlohmann::json({{"topic", "payments"}, {"partition", 0}, {"age_seconds", 121}}));
 }
 
 TEST_CASE("a session that blocks vacuum is named once it is old, or its age is unknown") {
