@@ -198,11 +198,12 @@ def files_of(root, patterns):
 # ---- the report ----------------------------------------------------------------------------------
 
 def prose(markdown):
-    """Without code, tables, headings, comments and links' targets."""
+    """Without code, tables, headings, comments, targets of links, and marks of emphasis and quotations."""
     text = re.sub(r"<!--.*?-->", "", markdown, flags=re.DOTALL)
     text = re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
     text = re.sub(r"^(?:\||#).*$", "", text, flags=re.MULTILINE)
     text = re.sub(r"\]\([^)]*\)", "]", text)
+    text = re.sub(r"\*\*|^> ?", "", text, flags=re.MULTILINE)
     return re.sub(r"`[^`]*`", "CODE", text)
 
 
