@@ -278,7 +278,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION pawl.next_event_id() IS
-    'The ID of a message that is published without one: made from scope, idempotency key, and the number of the call; random outside of a message with a key.';
+    'The ID of a message that is published without one: derived from scope, idempotency key, and the number of the call; random outside of a message with a key.';
 
 -- A role that may execute this function may publish and nothing else: the function runs with the privileges of its owner. So
 -- PUBLIC must not. Kafka accepts no records of programs in its internal topics, and one such record fails the transaction.

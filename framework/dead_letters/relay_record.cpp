@@ -20,7 +20,7 @@ DeadLetterRecord::DeadLetterRecord(const ledger::DeadLetter& letter, const std::
     add("pawl-sqlstate", letter.sqlstate);
   add("pawl-error", letter.error);
   add("pawl-attempts", std::to_string(letter.attempts));
-  add("pawl-died-at", letter.died_at);
+  add("pawl-failed-at", letter.died_at);
   if (letter.headers_unknown)
     add("pawl-headers", "unknown");
   add("pawl-payload", size == LetterSize::kWhole ? letter.payload : "omitted");

@@ -37,7 +37,7 @@ std::int32_t retries_allowed(const FailureOptions& options) {
 std::string why_no_more(const FailureOptions& options, const ledger::DueLetter& due) {
   if (options.on_failure != FailurePolicy::kRetryLater)
     return "on_failure of its handler is no longer \"retry-later\"";
-  return fmt::format("the process that made retry {} stopped, or retry_later has become shorter",
+  return fmt::format("the process that ran retry {} stopped, or retry_later has become shorter",
                      due.retries);
 }
 

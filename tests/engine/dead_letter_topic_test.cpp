@@ -128,7 +128,7 @@ TEST_CASE("a dead letter arrives byte for byte, with headers that say where from
       {"pawl-sqlstate", column("sqlstate")},
       {"pawl-error", column("error")},
       {"pawl-attempts", "1"},
-      {"pawl-died-at",
+      {"pawl-failed-at",
        column(R"(to_char(died_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))")},
       {"pawl-payload", "complete"},
   };

@@ -267,7 +267,7 @@ TEST_CASE("a try whose process is killed counts, and its time is kept") {
   wait_for_letters(world, 1, "due_at IS NULL");
   process->wait_for_output("EVENT message_dead_lettered", 60s);
   CHECK(order_of(world, "a").empty());
-  CHECK(letters(world, "retries = 2 AND error LIKE '%process that made retry % stopped%'") == 1);
+  CHECK(letters(world, "retries = 2 AND error LIKE '%process that ran retry % stopped%'") == 1);
   stop_cleanly(*process);
 }
 

@@ -85,7 +85,7 @@ class KafkaBroker {
   /// The folder with its data, service.log, and service.pid.
   const std::filesystem::path& folder() const { return folder_.path(); }
 
-  /// Stops the broker, which first hands over its partitions and flushes its logs (SIGTERM).
+  /// Stops the broker, which first flushes its logs (SIGTERM).
   void stop();
   /// Crashes the broker (SIGKILL).
   void kill();
