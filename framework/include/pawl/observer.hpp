@@ -47,9 +47,9 @@ enum class Step {
   kRetryScheduled,           ///< stored, and retried automatically at a due time; detail: the cause
   kRetrySucceeded,           ///< such a message was applied, now or earlier; detail: which
   kMessageParked,            ///< stored after a dead letter of its record key
-  kProbationStarted,         ///< a process crashed: messages that it may have run now run alone
-  kProbationEnded,           ///< all of these messages have run
-  kProbationAttemptCrashed,  ///< processes crashed while they ran only this message
+  kProbationStarted,         ///< a process crashed: its messages in flight are processed alone
+  kProbationEnded,           ///< all of these messages are processed
+  kProbationAttemptCrashed,  ///< processes crashed while they processed this message alone
   kAttemptFailed,            ///< one attempt failed; detail has the cause
   kPartitionFenced,          ///< another process or an operator took over the partition
   kCommitOutcomeUnknown,     ///< the connection broke during COMMIT

@@ -71,7 +71,7 @@ class PostgresProxy {
     /// Returns after it has fired and its connection is cut or stalled. Throws Timeout after
     /// `deadline`.
     void wait(std::chrono::milliseconds deadline) const;
-    /// Prevents that it fires, unless it has fired already.
+    /// Prevents it from firing, unless it has fired already.
     void disarm();
 
    private:
