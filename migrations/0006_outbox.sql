@@ -152,7 +152,7 @@ COMMENT ON COLUMN pawl.outbox_relays.seen_at IS 'When the process last wrote the
 COMMENT ON COLUMN pawl.outbox_relays.transactions IS
     'outbox.transactions of the process; it must be the same in all processes. NULL: not known yet.';
 COMMENT ON COLUMN pawl.outbox_relays.problem IS
-    'Why the process cannot publish; meanwhile it has no share of the shards. NULL: it can publish, or does not know yet.';
+    'Why the process cannot publish; meanwhile it has no share of the shards. NULL: it can publish, or has not checked yet.';
 COMMENT ON COLUMN pawl.outbox_relays.unwritable_partitions IS
     'Topic partitions that the process cannot write to, and why. Their messages wait; all others are published. NULL: none.';
 

@@ -42,8 +42,8 @@ enum class ReadIsolation {
 /// Returns the records of all partitions of a topic, from the start of each log to its end, sorted
 /// by partition and offset. Any thread.
 ///
-/// With kReadCommitted, it first waits until the transactions that are open in the topic have
-/// finished, because Kafka confirms a commit before the records can be read (KIP-98).
+/// With kReadCommitted, it first waits until the open transactions of the topic have finished. The
+/// reason: Kafka confirms a commit before the records can be read (KIP-98).
 ///
 /// Throws std::runtime_error with librdkafka's reason, also if the headers of a record cannot be
 /// read. Throws Timeout if a transaction stays open for `timeout`, or if no record arrives for
