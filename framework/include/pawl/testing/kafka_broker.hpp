@@ -61,7 +61,8 @@ struct Watermarks {
 };
 
 /// A real Kafka broker (one node, KRaft) with its data in a temporary folder, on a port of its own.
-/// `scripts/services` runs it. The destructor stops the broker and removes its folder.
+/// `scripts/services` runs it. The destructor stops the broker and removes its folder. Methods that
+/// start or stop the broker return when that is done, and throw as run_script().
 ///
 /// Any thread may call the methods about topics, offsets, groups, and permissions. They wait until
 /// the broker reports the change, at most 20 s per step. They throw std::runtime_error with the
@@ -70,6 +71,7 @@ class KafkaBroker {
  public:
   using Config = std::map<std::string, std::string>;
 
+  /// Starts a broker without topics.
   explicit KafkaBroker(KafkaOptions options = {});
   ~KafkaBroker();
   KafkaBroker(const KafkaBroker&) = delete;
@@ -89,7 +91,7 @@ class KafkaBroker {
   void stop();
   /// Crashes the broker (SIGKILL).
   void kill();
-  /// Starts the broker with the same port and data. Returns when it responds.
+  /// Starts the broker with the same port and data.
   void start();
   /// stop(), then start().
   void restart();
@@ -106,6 +108,7 @@ class KafkaBroker {
   void create_topic(const std::string& topic, int partitions, const Config& config = {});
   /// Creates a topic, and returns its name, which starts with `prefix` and is new on this broker.
   std::string new_topic(const std::string& prefix, int partitions, const Config& config = {});
+  /// Deletes a topic with its records.
   void delete_topic(const std::string& topic);
   /// Increases the number of partitions to `total`.
   void add_partitions(const std::string& topic, int total);
@@ -126,7 +129,8 @@ class KafkaBroker {
   /// Allows all users only to describe the topic. The broker may accept other requests for a short
   /// time after it returns.
   void allow_only_describing(const std::string& topic);
-  /// Removes the rules of deny_topic() and allow_only_describing().
+  /// Removes all rules for the exact name of the topic, as of deny_topic(). Returns when the topic
+  /// can be described.
   void permit_topic(const std::string& topic);
 
   /// Adds a permission. Requires an authorizer. The broker may reject requests for a short time

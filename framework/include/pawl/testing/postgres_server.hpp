@@ -64,6 +64,7 @@ struct MigrationSet {
 /// the server return when that is done, and throw as run_script().
 class PostgresServer {
  public:
+  /// Starts a server with an empty cluster.
   explicit PostgresServer(PostgresOptions options = {});
   ~PostgresServer();
   PostgresServer(const PostgresServer&) = delete;
@@ -75,6 +76,7 @@ class PostgresServer {
 
   /// The URL of a database of this server. Restarts do not change it.
   std::string url(const std::string& database = "postgres") const;
+  /// The TCP port of 127.0.0.1. Restarts do not change it.
   int port() const { return port_; }
   /// The folder with its data, service.log, and service.pid.
   const std::filesystem::path& folder() const { return folder_.path(); }
@@ -86,10 +88,11 @@ class PostgresServer {
   /// The same without pawl's migrations.
   std::string create_empty_database(const std::string& prefix = "test");
 
-  /// stop() of a stopped server, and start() of a running one, do nothing. start() uses the same
-  /// port and data.
+  /// Stops the server. Does nothing if it is stopped.
   void stop(StopMode mode = StopMode::kFast);
+  /// Starts the server with the same port and data. Does nothing if it is running.
   void start();
+  /// stop(), then start().
   void restart(StopMode mode = StopMode::kFast);
 
   /// Copies the cluster with all of its databases, and replaces an earlier copy. It stops the
