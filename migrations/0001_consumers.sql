@@ -98,7 +98,7 @@ COMMENT ON TABLE pawl.topic_patterns IS
 COMMENT ON COLUMN pawl.topic_patterns.consumer_id IS 'The consumer (pawl.consumers).';
 COMMENT ON COLUMN pawl.topic_patterns.pattern IS 'The regular expression, as configured.';
 COMMENT ON COLUMN pawl.topic_patterns.first_topics IS
-    'Topics that matched at first: they start as kafka.start says. Topics that match later start at their first offset.';
+    'Topics that matched at first: they start as kafka.start specifies. Topics that match later start at their first offset.';
 COMMENT ON COLUMN pawl.topic_patterns.first_seen_at IS 'When a process of the consumer first used the pattern.';
 
 -- ---- processes --------------------------------------------------------------------------------------------
@@ -122,9 +122,9 @@ COMMENT ON COLUMN pawl.processes.consumer_id IS 'The consumer (pawl.consumers).'
 COMMENT ON COLUMN pawl.processes.owner IS 'The process: HOST:PID:RANDOM, as in processed_kafka_offsets.owner.';
 COMMENT ON COLUMN pawl.processes.topic IS 'The topic.';
 COMMENT ON COLUMN pawl.processes.handlers IS
-    'Digest of what the topic''s handlers do. It differs if the configurations differ.';
+    'Digest of the definitions of the topic''s handlers. It differs if the configurations differ.';
 COMMENT ON COLUMN pawl.processes.conditions IS 'Digest of which messages each handler accepts.';
-COMMENT ON COLUMN pawl.processes.keys IS 'Digest of how idempotency keys are made.';
+COMMENT ON COLUMN pawl.processes.keys IS 'Digest of how idempotency keys are derived.';
 COMMENT ON COLUMN pawl.processes.policies IS 'Digest of the failure policies.';
 COMMENT ON COLUMN pawl.processes.seen_at IS 'When the process last wrote the row.';
 

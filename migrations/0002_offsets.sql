@@ -53,7 +53,7 @@ COMMENT ON COLUMN pawl.processed_kafka_offsets.owner_epoch IS
 COMMENT ON COLUMN pawl.processed_kafka_offsets.owner IS
     'The process that acquired the partition last: HOST:PID:RANDOM. NULL: no process has acquired it.';
 COMMENT ON COLUMN pawl.processed_kafka_offsets.owner_pid IS
-    'Server process of the owner''s session, to find it in pg_stat_activity. NULL: released, or unknown behind a pooler.';
+    'Server process of the owner''s session, to find it in pg_stat_activity. NULL: released, or unknown through a pooler.';
 COMMENT ON COLUMN pawl.processed_kafka_offsets.owner_backend_start IS
     'backend_start of that session, because server process IDs are reused.';
 COMMENT ON COLUMN pawl.processed_kafka_offsets.released IS
@@ -78,7 +78,7 @@ COMMENT ON COLUMN pawl.processed_kafka_offsets.halt_offset IS
     'Offset of the message that halts the partition. NULL: the halt is not about one message.';
 COMMENT ON COLUMN pawl.processed_kafka_offsets.halt_handler IS 'Handler of that message. NULL: unknown, or none.';
 COMMENT ON COLUMN pawl.processed_kafka_offsets.halt_cause IS
-    'The error, at most 2,000 characters. NULL: the code and its parameters say everything.';
+    'The error, at most 2,000 characters. NULL: the code and its parameters describe it completely.';
 COMMENT ON COLUMN pawl.processed_kafka_offsets.halt_parameters IS
     'Further facts that belong to the code, as an object, for example {"sqlstate": "22P02", "attempts": 7}.';
 COMMENT ON COLUMN pawl.processed_kafka_offsets.attempts IS

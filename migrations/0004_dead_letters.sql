@@ -28,7 +28,7 @@ COMMENT ON COLUMN pawl.skipped_messages.topic IS 'The topic.';
 COMMENT ON COLUMN pawl.skipped_messages.partition IS 'The partition.';
 COMMENT ON COLUMN pawl.skipped_messages.kafka_offset IS 'Offset of the message.';
 COMMENT ON COLUMN pawl.skipped_messages.reason IS
-    'Why the message was skipped: what the handler returned, or the operator gave.';
+    'Why the message was skipped: the reason of the handler or of the operator.';
 COMMENT ON COLUMN pawl.skipped_messages.record_key IS 'Key of the record. NULL: none, or not stored.';
 COMMENT ON COLUMN pawl.skipped_messages.record_value IS 'Value of the record. NULL: none, or not stored.';
 COMMENT ON COLUMN pawl.skipped_messages.headers IS
@@ -134,7 +134,7 @@ COMMENT ON COLUMN pawl.dead_letters.tried_backend_start IS
 COMMENT ON COLUMN pawl.dead_letters.replays IS 'How often an operator or a delayed retry replayed it successfully.';
 COMMENT ON COLUMN pawl.dead_letters.resolved_at IS 'When it was replayed or discarded. NULL: unresolved.';
 COMMENT ON COLUMN pawl.dead_letters.resolved_by IS 'Database role that resolved it.';
-COMMENT ON COLUMN pawl.dead_letters.resolution IS 'How it was resolved: what a replay did, or the reason of a discard.';
+COMMENT ON COLUMN pawl.dead_letters.resolution IS 'How it was resolved: the result of the replay, or the reason of the discard.';
 
 -- A message has one unresolved dead letter, however often its partition is set back. Another message at the same offset (a
 -- topic that was created again, a log that was truncated) is another dead letter. pawl.store_dead_letter does this, also for

@@ -152,7 +152,7 @@ COMMENT ON COLUMN pawl.outbox_relays.seen_at IS 'When the process last wrote the
 COMMENT ON COLUMN pawl.outbox_relays.transactions IS
     'outbox.transactions of the process; it must be the same in all processes. NULL: not known yet.';
 COMMENT ON COLUMN pawl.outbox_relays.problem IS
-    'Why the process cannot publish; meanwhile it has no share of the shards. NULL: it can publish, or does not know yet.';
+    'Why the process cannot publish; meanwhile it has no share of the shards. NULL: it can publish, or has not checked yet.';
 COMMENT ON COLUMN pawl.outbox_relays.unwritable_partitions IS
     'Topic partitions that the process cannot write to, and why. Their messages wait; all others are published. NULL: none.';
 
@@ -278,7 +278,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION pawl.next_event_id() IS
-    'The ID of a message that is published without one: made from scope, idempotency key, and the number of the call; random outside of a message with a key.';
+    'The ID of a message that is published without one: derived from scope, idempotency key, and the number of the call; random outside of a message with a key.';
 
 -- A role that may execute this function may publish and nothing else: the function runs with the privileges of its owner. So
 -- PUBLIC must not. Kafka accepts no records of programs in its internal topics, and one such record fails the transaction.

@@ -26,13 +26,13 @@ Payment Payment::parse(std::string_view json) {
   // Exceptions of the parser quote the payload, which must not be in a log.
   const auto parsed = nlohmann::json::parse(json, nullptr, false);
   if (!parsed.is_object()) {
-    throw pawl::PermanentError("the value is not a JSON object. Correct the producer");
+    throw pawl::PermanentError("the value is not a JSON object. Fix the producer");
   }
   const auto account = parsed.find("account");
   const auto amount = parsed.find("amount");
   if (account == parsed.end() || !account->is_string() || amount == parsed.end()) {
     throw pawl::PermanentError(
-        "the payment lacks \"account\" (a string) or \"amount\". Correct the producer");
+        "the payment lacks \"account\" (a string) or \"amount\". Fix the producer");
   }
   return {account->get<std::string>(), parse_amount(*amount)};
 }

@@ -434,7 +434,7 @@ void Check::check_sequences(postgres::Session& session) {
   if (found.unreadable > 0) {
     findings_.note(fmt::format(
         "the role may not read {} sequences of the schema {}, so it is unknown whether they are "
-        "behind their tables. {} --role ROLE prints the grants",
+        "out of sync with their tables. {} --role ROLE prints the grants",
         found.unreadable, options_.postgres.schema,
         command_text(options_.invocation, "migrate grants")));
   }

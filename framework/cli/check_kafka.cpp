@@ -140,8 +140,7 @@ void Check::check_topics(const kafka::Client& client) {
   }
   if (!has_ids) {
     findings_.note(
-        "the broker has no topic ids, so a topic that is deleted and created again is noticed only "
-        "by its offsets");
+        "the broker has no topic IDs, so pawl detects a recreated topic only by its offsets");
   }
 }
 

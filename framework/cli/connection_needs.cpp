@@ -90,8 +90,8 @@ ConnectionFinding connection_finding(const std::vector<ConnectionNeed>& needs,
   return {enough, fmt::format("{}. {} allows {}{}: raise that limit, or lower consumer.workers or "
                               "consumer.concurrency",
                               text, whose, limit,
-                              enough ? ". If more are needed at once, some are refused, and the "
-                                       "messages that need them wait"
+                              enough ? ". If more are needed at once, PostgreSQL rejects some, "
+                                       "and the messages that need them wait"
                                      : "")};
 }
 

@@ -31,7 +31,7 @@ std::unique_ptr<Consumer> make_consumer(const Options& options, const Registry& 
   try {
     return std::make_unique<Consumer>(options, registry, std::move(observers));
   } catch (const kafka::KafkaError& error) {
-    throw BadCall(fmt::format("{}; correct [kafka.librdkafka]", error.what()));
+    throw BadCall(fmt::format("{}. Fix [kafka.librdkafka]", error.what()));
   }
 }
 

@@ -99,7 +99,7 @@ int look_once(const Options& options, const Arguments& arguments) {
       unseen.push_back(why);
   }
   if (!unseen.empty()) {
-    std::cerr << fmt::format("could not see everything: {}\n", fmt::join(unseen, "; "));
+    std::cerr << fmt::format("error: this status is incomplete: {}\n", fmt::join(unseen, "; "));
     return kFailed;
   }
   return fails(status, arguments) ? kNeedsSomebody : kDone;

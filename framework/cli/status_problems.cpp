@@ -288,7 +288,7 @@ class Problems {
                                          fmt::format("lag {}", known_text(partition->lag()))});
       shown.texts = {fmt::format(
           "A process exited while it may have processed this message. {}; {} since while they "
-          "processed nothing else.",
+          "processed no other message.",
           suspect.runs ? "The message is processed alone now"
                        : "The message will be processed alone",
           counted(suspect.crashes, "process has exited", "processes have exited"))};

@@ -244,7 +244,8 @@ std::string section_page(std::string_view name, OptionTable table) {
 
 // ---- conf/reference.toml ------------------------------------------------------------------------
 
-/// "[text](guarantees.md#place)" becomes "text (docs/guarantees.md)".
+/// "[text](guarantees.md#place)" becomes "text (docs/guarantees.md)", and inside of parentheses
+/// "docs/guarantees.md".
 std::string without_links(std::string_view markdown) {
   std::string out;
   while (true) {
@@ -258,7 +259,9 @@ std::string without_links(std::string_view markdown) {
     const std::string_view target = markdown.substr(middle + 2, end - middle - 2);
     const std::string_view file = target.substr(0, target.find('#'));
     out += markdown.substr(0, start);
-    out += text == file ? fmt::format("docs/{}", file) : fmt::format("{} (docs/{})", text, file);
+    const bool in_parentheses = std::ranges::count(out, '(') > std::ranges::count(out, ')');
+    out += text == file || in_parentheses ? fmt::format("docs/{}", file)
+                                          : fmt::format("{} (docs/{})", text, file);
     markdown.remove_prefix(end + 1);
   }
 }

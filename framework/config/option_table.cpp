@@ -723,7 +723,7 @@ constexpr auto kTable = std::to_array<OptionDescriptor>({
      .name = "workers",
      .field = CountField{field<&Options::consumer, &EngineOptions::workers>, 1, 256},
      .meaning = "Worker threads, each with one PostgreSQL connection. More workers than the "
-                "process has partitions are of no use."},
+                "process has partitions have no effect."},
 
     {.section = "consumer",
      .name = "pipeline",

@@ -43,7 +43,7 @@ std::vector<std::string> MissingTopics::overdue(const std::vector<std::string>& 
 std::string missing_topics_text(const std::vector<std::string>& topics) {
   const bool one = topics.size() == 1;
   return fmt::format(
-      "{} {} {} not exist in Kafka, so {} cannot be drained. Create {}, or correct the topics of "
+      "{} {} {} not exist in Kafka, so {} cannot be drained. Create {}, or fix the topics of "
       "the handlers",
       one ? "topic" : "topics", fmt::join(topics, ", "), one ? "does" : "do",
       one ? "the topic" : "the topics", one ? "it" : "them");

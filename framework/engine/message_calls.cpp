@@ -395,7 +395,7 @@ void MessageProcessor::tell_loss(postgres::Session& session, const LeasedCall& c
   context_.leases->note_loss(session, call.lease(), call.subject(), call.attempt(), returned);
   const auto text = fmt::format(
       "the lease of a call was lost before its outcome was recorded: {}. The call may have been "
-      "made twice. Check with the remote service, which knows the call as {}. List lost leases:\n"
+      "made twice. Check with the remote service, by the key {}. List lost leases:\n"
       "  {} --lost",
       returned ? "the call had returned" : "the outcome of the call is unknown", call.remote_key(),
       command_text(context_.options.invocation, "calls list"));

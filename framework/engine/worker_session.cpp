@@ -129,7 +129,7 @@ WorkerSession::State WorkerSession::ensure() {
     if (session_->behind_pooler() && !session_->pooled() && whose_ == Whose::kWorker) {
       context_.observers.emit(warning_event(
           Warning::kPoolerNotConfigured,
-          "PostgreSQL is behind a pooler. Set postgres.pooled = true, unless the pooler pools "
+          "pawl connects through a pooler. Set postgres.pooled = true, unless the pooler pools "
           "sessions"));
     }
     return State::kNew;

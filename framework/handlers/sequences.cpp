@@ -24,10 +24,11 @@ SequenceFindings check_sequences(postgres::Session& session, const std::string& 
   SequenceFindings found;
   found.unreadable = sequences.unreadable;
   for (const auto& [column, highest, repair] : sequences.late) {
-    found.problems.push_back(fmt::format(
-        "the sequence of {} is behind its table, which contains {}. INSERT fails with a duplicate "
-        "key. Logical replication does not copy sequences. Run: {}",
-        column, highest, repair));
+    found.problems.push_back(
+        fmt::format("the sequence of {} is out of sync with its table, which contains {}. INSERT "
+                    "fails with a duplicate "
+                    "key. Logical replication does not copy sequences. Run: {}",
+                    column, highest, repair));
   }
   return found;
 }

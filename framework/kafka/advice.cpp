@@ -27,7 +27,7 @@ constexpr std::string_view kCertificate =
 constexpr std::array kAdvice{
     Advice{"kafka.oauth_token_command failed", ""},
     Advice{"Subscribed topic not available",
-           ". The topic does not exist. Create it, or correct the topics of the handlers",
+           ". The topic does not exist. Create it, or fix the topics of the handlers",
            "Unknown topic or partition"},
     Advice{
         "FENCED_INSTANCE_ID",
@@ -94,7 +94,7 @@ std::string certificate_advice(int x509_error) {
              "in the broker's advertised.listeners";
     case X509_V_ERR_CERT_HAS_EXPIRED:
     case X509_V_ERR_CERT_NOT_YET_VALID:
-      return ". Renew the broker's certificate, or correct this machine's clock";
+      return ". Renew the broker's certificate, or fix this machine's clock";
     case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
     case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
     case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:

@@ -71,8 +71,8 @@ void require_schema(postgres::Session& session, const std::string& schema,
   const auto [version, unreleased] = applied_schema(session, schema);
   if (unreleased) {
     throw FatalError(fmt::format(
-        "the schema \"{}\" was made by a build of pawl from before 0.1.0, which this program "
-        "cannot use; use that build, or create the schema again, which loses offsets, idempotency "
+        "the schema \"{}\" was created by a build of pawl from before 0.1.0, which this program "
+        "cannot use. Use that build, or create the schema again, which loses offsets, idempotency "
         "keys, and dead letters. This changes nothing and prints the command for that: {}",
         schema, migrate));
   }

@@ -19,7 +19,7 @@ using enum spdlog::level::level_enum;
 constexpr auto kOfTheProcess = std::to_array<EventRow>({
     {"consumer_started", info, "pawl run started. Its fields are the facts of its configuration."},
     {"relay_started", info, "pawl relay started."},
-    {"guarantee_configured", debug, "What the configuration guarantees."},
+    {"guarantee_configured", debug, "The guarantee of the configuration."},
     {"pipeline_configured", debug, "Handlers whose transactions share round trips."},
     {"batch_configured", debug, "Handlers whose messages share one transaction."},
     {"topic_configured", debug, "How handlers of one topic affect each other."},
@@ -71,8 +71,7 @@ constexpr auto kOfSteps = std::to_array<EventRow>({
     {"attempt_failed", warn,
      "The first attempt of a message failed. Further attempts are logged at level debug."},
     {"partition_fenced", warn,
-     "Another process or an operator took over the partition. This process tries to acquire it "
-     "again."},
+     "Another process or an operator took over the partition. This process acquires it again."},
     {"commit_outcome_unknown", warn,
      "The connection broke during COMMIT. pawl reads the stored offset to determine the outcome."},
     {"partition_halted", err, "The partition stopped. Other partitions continue."},
@@ -151,7 +150,7 @@ constexpr auto kOfWarnings = std::to_array<EventRow>({
      "A handler changed settings of its session, or removed prepared statements. pawl restored "
      "them."},
     {"pooler_not_configured", warn,
-     "PostgreSQL is behind a pooler, and postgres.pooled is not set."},
+     "pawl connects through a pooler, and postgres.pooled is not set."},
     {"wrong_database", warn, "postgres.url leads to another database. Nothing is processed."},
     {"offsets_went_back", warn, "The database lost commits. pawl processes their messages again."},
     {"cause_undetermined", warn,
@@ -211,7 +210,7 @@ constexpr auto kFields = std::to_array<FieldRow>({
     {"endpoint", "URL of a remote service, without its path."},
     {"halt_kind", "Kind of the halt."},
     {"halt_code", "Code of the halt."},
-    {"remote_key", "Key under which the remote service knows a call."},
+    {"remote_key", "Key by which the remote service identifies a call."},
     {"unknown_since", "When the outcome of a call became unknown (RFC 3339, UTC)."},
     {"idempotency_key", "Idempotency key of the message; at level debug, and of a halt."},
     {"attempt", "Number of the attempt."},

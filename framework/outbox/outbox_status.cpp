@@ -35,12 +35,12 @@ void add_relays(std::vector<std::string>& parts, const ledger::OutboxStatus& sta
     return;
   if (status.relays.empty()) {
     parts.emplace_back(
-        "no process publishes: set outbox.relay = \"on\" for a `run`, or start `relay`; if such a "
+        "no process publishes. Set outbox.relay = \"on\" for a `run`, or start `relay`. If such a "
         "process runs, its log contains the cause");
     return;
   }
   parts.push_back(fmt::format(
-      "no process holds a shard, although {} can publish: see {} log",
+      "no process holds a shard, although {} can publish. Read {} log",
       fmt::join(status.relays | std::views::transform(&ledger::RelayStatus::owner), ", "),
       status.relays.size() == 1 ? "its" : "their"));
 }

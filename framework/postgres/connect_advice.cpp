@@ -75,7 +75,7 @@ std::string connect_advice(std::string_view report, const PasswordSource& from,
                        from.files.empty() ? " or in libpq's environment" : read_again(from));
   }
   if (has(report, "FATAL: database \"") && has(report, "\" does not exist"))
-    return ". Create the database (createdb), or correct its name in postgres.url";
+    return ". Create the database (createdb), or fix its name in postgres.url";
   if (has(report, "certificate verify failed")) {
     return fmt::format(
         ". sslrootcert in postgres.url must contain the authority that signed the server's "

@@ -36,7 +36,7 @@ Error Error::from(const PGresult* result, const std::string& own_schema) {
   if (text != message)
     detail = detail.empty() ? message : fmt::format("{}\n{}", message, detail);
   if (own_constraint && state == "23505")
-    text += ". The sequence of this table may be behind its values. `check` lists such sequences";
+    text += ". The sequence of this table may be out of sync with it. `check` lists such sequences";
   // In which poolers refuse what they do not support.
   if (state == "08P01")
     text += connect_advice(message, {}, "");

@@ -158,7 +158,7 @@ std::string command_problem(std::string_view option, const std::vector<std::stri
   }
   if (problem.empty())
     return {};
-  return fmt::format("{} cannot be run: {}: {}. Correct the path, or run chmod +x", option, path,
+  return fmt::format("{} cannot be run: {}: {}. Fix the path, or run chmod +x", option, path,
                      problem);
 }
 

@@ -139,7 +139,8 @@ int forget(const Options& options, const ForgetArguments& arguments) {
     std::cout << fmt::format("; {} kept", counted(consumer.letters, "unresolved dead letter is",
                                                   "unresolved dead letters are"));
   }
-  std::cout << ".\nIf it runs again, it halts until pawl offsets set sets its offsets.\n";
+  std::cout << ".\nIf the consumer starts again, its partitions halt until pawl offsets set sets "
+               "their offsets.\n";
   return kDone;
 }
 

@@ -64,7 +64,7 @@ postgres::SessionSettings pruning_settings(const Options& options) {
 std::string unusable_time_text(const std::string& partition) {
   return fmt::format(
       "{}: the timestamp of its last record is after the year 9999, so retention uses the time of "
-      "processing. Timestamps must be milliseconds since 1970. Correct the producer, or set "
+      "processing. Timestamps must be milliseconds since 1970. Fix the producer, or set "
       "message.timestamp.type=LogAppendTime for the topic",
       partition);
 }

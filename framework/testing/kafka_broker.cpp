@@ -278,7 +278,7 @@ void KafkaBroker::create_topic(const std::string& topic, int partitions, const C
   const Handle<rd_kafka_NewTopic_t, rd_kafka_NewTopic_destroy> request{
       rd_kafka_NewTopic_new(topic.c_str(), partitions, 1, reason.data(), reason.size())};
   if (!request) {
-    throw std::runtime_error{what + ": " + reason.data() + "; correct the arguments"};
+    throw std::runtime_error{what + ": " + reason.data() + ". Fix the arguments"};
   }
   for (const auto& [name, value] : config) {
     require(rd_kafka_NewTopic_set_config(request.get(), name.c_str(), value.c_str()), what);
@@ -335,7 +335,7 @@ void KafkaBroker::add_partitions(const std::string& topic, int total) {
       rd_kafka_NewPartitions_new(topic.c_str(), static_cast<std::size_t>(total), reason.data(),
                                  reason.size())};
   if (!request) {
-    throw std::runtime_error{what + ": " + reason.data() + "; correct the arguments"};
+    throw std::runtime_error{what + ": " + reason.data() + ". Fix the arguments"};
   }
   rd_kafka_NewPartitions_t* requests[] = {request.get()};
   const EventHandle event = admin_request(
@@ -400,7 +400,7 @@ void KafkaBroker::add_acl(int resource, const std::string& name, bool prefix,
       principal.c_str(), "*", static_cast<rd_kafka_AclOperation_t>(operation),
       static_cast<rd_kafka_AclPermissionType_t>(permission), reason.data(), reason.size())};
   if (!denial) {
-    throw std::runtime_error{what + ": " + reason.data() + "; correct the arguments"};
+    throw std::runtime_error{what + ": " + reason.data() + ". Fix the arguments"};
   }
   rd_kafka_AclBinding_t* denials[] = {denial.get()};
   const EventHandle event = admin_request(
@@ -480,7 +480,7 @@ void KafkaBroker::permit_topic(const std::string& topic) {
                                     RD_KAFKA_ACL_OPERATION_ANY, RD_KAFKA_ACL_PERMISSION_TYPE_ANY,
                                     reason.data(), reason.size())};
   if (!denials) {
-    throw std::runtime_error{what + ": " + reason.data() + "; correct the arguments"};
+    throw std::runtime_error{what + ": " + reason.data() + ". Fix the arguments"};
   }
   rd_kafka_AclBindingFilter_t* filters[] = {denials.get()};
   const EventHandle event = admin_request(

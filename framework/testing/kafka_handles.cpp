@@ -38,7 +38,7 @@ KafkaHandle make_client(rd_kafka_type_t type, const std::string& bootstrap,
   for (const auto& [name, value] : all) {
     if (rd_kafka_conf_set(conf.get(), name.c_str(), value.c_str(), reason.data(), reason.size()) !=
         RD_KAFKA_CONF_OK) {
-      throw std::runtime_error{fmt::format("{}. Correct the property {}", reason.data(), name)};
+      throw std::runtime_error{fmt::format("{}. Fix the property {}", reason.data(), name)};
     }
   }
   rd_kafka_conf_set_events(conf.get(), RD_KAFKA_EVENT_DR);

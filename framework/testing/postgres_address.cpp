@@ -17,8 +17,8 @@ std::map<std::string, std::string> parse(const std::string& url) {
       PQconninfoParse(url.c_str(), &raw_reason), &PQconninfoFree};
   const std::unique_ptr<char, decltype(&PQfreemem)> reason{raw_reason, &PQfreemem};
   if (!options) {
-    throw std::invalid_argument{fmt::format("{}correct the URL of the PostgreSQL server",
-                                            reason ? reason.get() : "out of memory; ")};
+    throw std::invalid_argument{fmt::format("{}Fix the URL of the PostgreSQL server",
+                                            reason ? reason.get() : "out of memory. ")};
   }
   std::map<std::string, std::string> values;
   for (const PQconninfoOption* option = options.get(); option->keyword != nullptr; ++option) {

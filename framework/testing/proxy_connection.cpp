@@ -136,7 +136,7 @@ void ProxyConnection::process_server() {
       ProxyEvent event{id_, backend_pid_,
                        std::string{message->body.substr(0, message->body.find('\0'))}, false};
       event.commit = event.text == "COMMIT";
-      surroundings_.counts.commits_answered += event.commit ? 1 : 0;
+      surroundings_.counts.commits_completed += event.commit ? 1 : 0;
       if (!obey(surroundings_.judge(Moment::kAfter, event), Side::kServer, *message)) {
         return;
       }

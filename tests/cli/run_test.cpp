@@ -115,7 +115,7 @@ TEST_CASE(
   site.pay_many(0, "e", 5);
   child->wait_for_output("partition_halted", kDeadline);
   CHECK_THAT(child->output(),
-             ContainsSubstring("Restart this process to start as kafka.start says") &&
+             ContainsSubstring("Restart this process to start as kafka.start specifies") &&
                  !ContainsSubstring("foreign key"));
   CHECK(site.sql("SELECT count(*) FROM ledger") == "0");
   child->kill(SIGTERM);

@@ -68,10 +68,9 @@ TEST_CASE("a topic is missing once no answer for five seconds has had it") {
     const MissingTopics::Clock::time_point now{std::chrono::seconds(1000 + answer.at)};
     CHECK(topics.overdue(answer.missing, now) == answer.overdue);
   }
-  CHECK(
-      missing_topics_text({"a"}) ==
-      "topic a does not exist in Kafka, so the topic cannot be drained. Create it, or correct the "
-      "topics of the handlers");
+  CHECK(missing_topics_text({"a"}) ==
+        "topic a does not exist in Kafka, so the topic cannot be drained. Create it, or fix the "
+        "topics of the handlers");
   CHECK(
       missing_topics_text({"b", "a"}) ==
       "topics b, a do not exist in Kafka, so the topics cannot be drained. Create them, or correct "

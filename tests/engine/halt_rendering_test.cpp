@@ -196,7 +196,7 @@ std::vector<Row> rows() {
        "the database has lost the consumer main/shop: it was restored to a state before the "
        "consumer's first start",
        skipped,
-       "Restart this process to start as kafka.start says, or restore a later state of the "
+       "Restart this process to start as kafka.start specifies, or restore a later state of the "
        "database",
        ""},
       {halt(code::kStartUndecided), "position",

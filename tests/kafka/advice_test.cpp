@@ -28,7 +28,7 @@ TEST_CASE("librdkafka's words of a refusal are completed by the property to look
       {"SSL routines::sslv3 alert certificate expired", "\"ssl.certificate.location\""},
       {"SSL routines::tlsv1 alert unknown ca", "truststore"},
       {"Subscribed topic not available: shipment: Broker: Unknown topic or partition",
-       "Create it, or correct the topics of the handlers"},
+       "Create it, or fix the topics of the handlers"},
       {"Subscribed topic not available: shipment: Broker: Topic authorization failed", ""},
       {"Static consumer fenced by other consumer with same group.instance.id "
        "(FENCED_INSTANCE_ID)",

@@ -89,9 +89,11 @@ block readme.cpp README.md >"$work/outside/readme.cpp"
 } >"$work/outside/leased.cpp"
 cp -- "$root/tests/package/fixtures.cpp" "$work/outside/"
 # Each public header has an example at its head.
-mkdir -- "$work/outside/examples"
-for header in "$prefix"/include/pawl/*.hpp; do
-    "$root/tests/package/example" "$header" >"$work/outside/examples/$(basename -- "$header" .hpp).cpp"
+for folder in pawl pawl/testing; do
+    mkdir -p -- "$work/outside/examples/$folder"
+    for header in "$prefix/include/$folder"/*.hpp; do
+        "$root/tests/package/example" "$header" >"$work/outside/examples/$folder/$(basename -- "$header" .hpp).cpp"
+    done
 done
 cat >>"$work/outside/CMakeLists.txt" <<'CMAKE'
 
@@ -104,10 +106,15 @@ target_compile_features(fixtures PRIVATE cxx_std_20)
 target_link_libraries(fixtures PRIVATE pawl::testing)
 target_compile_definitions(fixtures PRIVATE "SCRIPTS=\"${pawl_SCRIPTS_DIR}\"")
 
-file(GLOB examples "${CMAKE_CURRENT_SOURCE_DIR}/examples/*.cpp")
+file(GLOB examples "${CMAKE_CURRENT_SOURCE_DIR}/examples/pawl/*.cpp")
 add_library(examples OBJECT ${examples})
 target_compile_features(examples PRIVATE cxx_std_20)
 target_link_libraries(examples PRIVATE pawl::pawl)
+
+file(GLOB testing_examples "${CMAKE_CURRENT_SOURCE_DIR}/examples/pawl/testing/*.cpp")
+add_library(testing_examples OBJECT ${testing_examples})
+target_compile_features(testing_examples PRIVATE cxx_std_20)
+target_link_libraries(testing_examples PRIVATE pawl::pawl pawl::testing)
 CMAKE
 quietly cmake -S "$work/outside" -B "$work/outside/build" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" \
     -DCMAKE_BUILD_TYPE="${CMAKE_BUILD_TYPE:-RelWithDebInfo}"

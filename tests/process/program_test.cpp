@@ -109,9 +109,8 @@ TEST_CASE("a child that continues in the background delays nothing") {
 TEST_CASE("a command that cannot be run is told by its option") {
   CHECK(command_problem("a.b", {}).empty());
   CHECK(command_problem("a.b", {"/bin/sh", "hunter2"}).empty());
-  CHECK(
-      command_problem("a.b", {"/no/such", "hunter2"}) ==
-      "a.b cannot be run: /no/such: No such file or directory. Correct the path, or run chmod +x");
+  CHECK(command_problem("a.b", {"/no/such", "hunter2"}) ==
+        "a.b cannot be run: /no/such: No such file or directory. Fix the path, or run chmod +x");
   CHECK(command_problem("a.b", {"/tmp"}) ==
-        "a.b cannot be run: /tmp: it is not a file. Correct the path, or run chmod +x");
+        "a.b cannot be run: /tmp: it is not a file. Fix the path, or run chmod +x");
 }

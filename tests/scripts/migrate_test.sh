@@ -691,7 +691,7 @@ case_an_unreachable_server_is_reported_with_what_to_do() {
     run "$migrate" up --database postgresql://postgres@127.0.0.1:1/nothing
     exits 1
     says refused
-    says 'correct --database'
+    says 'fix --database'
     run "$migrate" up --database "${server%/*}/no_such_database"
     exits 1
     says 'does not exist'

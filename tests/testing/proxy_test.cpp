@@ -110,7 +110,7 @@ TEST_CASE("without a trigger the proxy changes nothing and counts what passes") 
   CHECK(counts.accepted == 3);
   CHECK(counts.cut == 0);
   CHECK(counts.commits_sent == 3);
-  CHECK(counts.commits_answered == 3);
+  CHECK(counts.commits_completed == 3);
   CHECK(counts.bytes_to_server > 0);
   CHECK(counts.bytes_to_client > 0);
 }
@@ -143,7 +143,7 @@ TEST_CASE("a cut after COMMIT leaves the effect in the database and the client i
   trigger.wait(5s);
   CHECK(trigger.fired());
   CHECK(books.applied() == "1");
-  CHECK(books.proxy.counts().commits_answered == 1);
+  CHECK(books.proxy.counts().commits_completed == 1);
 }
 
 TEST_CASE("in a pipeline that arrives as one packet, the cut before COMMIT lets the rest through") {
@@ -213,7 +213,7 @@ TEST_CASE("a COMMIT that fails at the server is not taken for one that was done"
     CHECK_THROWS_AS(transaction.commit(), pqxx::foreign_key_violation);
   }
   CHECK_FALSE(trigger.fired());
-  CHECK(books.proxy.counts().commits_answered == 0);
+  CHECK(books.proxy.counts().commits_completed == 0);
 }
 
 TEST_CASE("a trigger waits for its occurrence and its condition") {

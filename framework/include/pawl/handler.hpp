@@ -68,9 +68,9 @@ using BatchFunction =
 /// Lists the statements of one message, for handlers that read nothing. pawl sends up to
 /// `consumer.pipeline` messages in one round trip, each in a transaction of its own, in order.
 ///
-/// It must depend on the message only. pawl calls it before the message's transaction begins, also
-/// for duplicates, and again if the message is processed alone. It runs on the same threads as a
-/// HandlerFunction. If it throws, the message fails.
+/// It must depend on the message only. pawl calls it before BEGIN of the message's transaction,
+/// also for duplicates, and again if the message is processed alone. It runs on the same threads as
+/// a HandlerFunction. If it throws, the message fails.
 using StatementFunction = std::function<void(Statements&, const Message&)>;
 
 /// A handler that calls a remote service (docs/external-calls.md). One process at a time calls for
@@ -94,12 +94,12 @@ struct LeasedHandler {
 using KeyFunction = std::function<std::optional<std::string>(const Message&)>;
 
 /// Receives a message whose key was already processed, with the response that was stored then. It
-/// runs after the offset of the duplicate has committed. pawl logs an exception as
-/// `callback_failed`, which changes nothing else.
+/// runs after the offset of the duplicate has committed. If it throws, pawl logs `callback_failed`,
+/// and the duplicate stays skipped.
 using DuplicateFunction = std::function<void(const Message&, const Response&)>;
 
 /// Runs on each new connection to PostgreSQL before its first message, for example to prepare
-/// statements. What it may set: docs/cpp.md.
+/// statements. docs/cpp.md lists the settings that it may change.
 using ConnectFunction = std::function<void(pqxx::connection&)>;
 
 /// The call of a handler's function. Views, which are valid until the call has ended.

@@ -45,11 +45,11 @@ enum class Step {
   kMessageSkipped,           ///< stored as skipped
   kMessageDeadLettered,      ///< stored as a dead letter; detail has the cause
   kRetryScheduled,           ///< stored, and retried automatically at a due time; detail: the cause
-  kRetrySucceeded,           ///< such a message was applied, or had been; detail: which
+  kRetrySucceeded,           ///< such a message was applied, now or earlier; detail: which
   kMessageParked,            ///< stored after a dead letter of its record key
-  kProbationStarted,         ///< a process crashed: messages that it may have run now run alone
-  kProbationEnded,           ///< all of these messages have run
-  kProbationAttemptCrashed,  ///< processes crashed while they ran only this message
+  kProbationStarted,         ///< a process crashed: its messages in flight are processed alone
+  kProbationEnded,           ///< all of these messages are processed
+  kProbationAttemptCrashed,  ///< processes crashed while they processed this message alone
   kAttemptFailed,            ///< one attempt failed; detail has the cause
   kPartitionFenced,          ///< another process or an operator took over the partition
   kCommitOutcomeUnknown,     ///< the connection broke during COMMIT
@@ -86,8 +86,8 @@ enum class Step {
   kDeadLettersPublished,  ///< Kafka confirmed dead letters in dead_letters.topic
   // Of the outbox; partition = shard, offset = number of the batch, topic empty:
   kOutboxShardAcquired,   ///< this process publishes the shard
-  kOutboxBatchStarted,    ///< PostgreSQL has stored which messages come next
-  kOutboxBatchSent,       ///< they are handed to the Kafka client, in an open transaction
+  kOutboxBatchStarted,    ///< PostgreSQL has stored which messages are published next
+  kOutboxBatchSent,       ///< the Kafka client has them, in an open transaction
   kOutboxBatchCommitted,  ///< Kafka has committed them
   kOutboxBatchFinished,   ///< they are removed from the outbox
   kOutboxShardReleased,   ///< this process no longer publishes the shard; detail has the cause
@@ -105,7 +105,7 @@ enum class Step {
 /// Its code: "partition_halted".
 [[nodiscard]] std::string_view to_string(Step step);
 
-/// What a kWarning is about. Its code is stable, its text is not.
+/// The subject of a kWarning. Its code is stable, its text is not.
 enum class Warning {
   kDatabaseUnreachableAtStart,  ///< PostgreSQL cannot be used yet, at the start
   kKafkaUnreachableAtStart,     ///< Kafka does not respond yet, at the start
@@ -121,7 +121,7 @@ enum class Warning {
   kInsufficientResources,       ///< the server lacks disk, memory, or connections
   kOffsetsUnreadable,           ///< changes by operators cannot be read now
   kSessionRestored,             ///< a handler changed its session; pawl restored it
-  kPoolerNotConfigured,         ///< PostgreSQL is behind a pooler, and postgres.pooled is not set
+  kPoolerNotConfigured,         ///< pawl connects through a pooler; postgres.pooled is not set
   kWrongDatabase,               ///< postgres.url leads to another database; nothing is processed
   kOffsetsWentBack,             ///< the database lost commits; pawl processes their messages again
   kCauseUndetermined,           ///< whether the message or the program failed is unknown for now
@@ -146,7 +146,7 @@ enum class Warning {
   kLeasesNotExtended,           ///< leases cannot be extended now; their calls are canceled
   kRetentionBlocked,            ///< a partition keeps keys for longer than twice their retention
   kCrashLoop,                   ///< processes crashed while they fetched a partition's next message
-  kSequenceBehind,              ///< a sequence is behind its table; the text has the repair
+  kSequenceBehind,              ///< a sequence is out of sync with its table; the text has the fix
 };
 
 /// Its code: "fetch_stalled".
@@ -154,12 +154,12 @@ enum class Warning {
 
 /// Which messages share a round trip or a transaction.
 enum class Grouping {
-  kSingle,
+  kSingle,    ///< each message has its own round trips and its own transaction
   kPipeline,  ///< one round trip, each message in a transaction of its own
   kBatch,     ///< one transaction
 };
 
-/// How long a message took. What was not measured is nullopt.
+/// How long a message took. Nullopt: not measured.
 struct Timing {
   using Duration = std::chrono::steady_clock::duration;
 
@@ -175,7 +175,7 @@ struct Timing {
   std::size_t messages = 0;
 };
 
-/// A further variable of an event, as the log has it: `max_attempts=7`.
+/// A further field of an event, as in the log: `max_attempts=7`.
 struct EventField {
   std::string_view name;
   std::variant<std::int64_t, std::string_view> value;
@@ -186,10 +186,10 @@ struct Event {
   Step step{};
   std::string_view topic = {};
   std::int32_t partition = -1;
-  /// Of a message at the steps that are one's, otherwise a position: see the steps.
+  /// Of the message, at the steps of a message (is_of_message); otherwise a position: see Step.
   std::int64_t offset = -1;
   std::string_view key = {};     ///< idempotency key, if known; the log has it at level debug only
-  std::string_view detail = {};  ///< the cause, without what the fields have
+  std::string_view detail = {};  ///< the cause, without the values of the fields
   std::int64_t lag = -1;         ///< messages to the end of the log, if known
   /// If `offset` is a position: the message that this is about, for example the one that halts a
   /// partition. Nullopt: none; see message_offset().
@@ -203,7 +203,7 @@ struct Event {
   std::string_view endpoint = {};
   /// Of kOutboxSampled: for how long the oldest message of the outbox waits; 0: none does.
   std::chrono::milliseconds waits{0};
-  /// Why a message failed, in one of few words: "contention", "program", "conflict".
+  /// Why a message failed, as a code: "contention", "program", "conflict".
   std::string_view reason = {};
   std::string_view sqlstate = {};    ///< of the failure; empty: PostgreSQL did not report it
   std::uint32_t attempt = 0;         ///< of kAttemptFailed: its number; 0: it is not counted
@@ -215,7 +215,7 @@ struct Event {
   bool by_operator = false;
   /// The record's W3C trace context at the steps of a message; empty: it has none.
   std::string_view traceparent = {};
-  const Timing* timing = nullptr;  ///< of a message that ended, if an observer wants it
+  const Timing* timing = nullptr;  ///< of a message that ended, if an observer needs it
   std::span<const EventField> fields = {};
 };
 
@@ -232,11 +232,13 @@ struct Event {
 class Observer {
  public:
   virtual ~Observer() = default;
+  /// Receives one event. Its views are valid during the call only.
   virtual void on_event(const Event& event) noexcept = 0;
-  /// The steps of a message before its end are reported only if an observer wants them, because
-  /// each costs a network write.
+  /// Whether this observer needs the steps of a message before its end. Each costs a network write,
+  /// so the engine reports them only if an observer needs them.
   [[nodiscard]] virtual bool watches_every_step() const noexcept { return false; }
-  /// Event::timing and PartitionSnapshot::waits_since are measured only if an observer wants them.
+  /// Whether this observer needs Event::timing and PartitionSnapshot::waits_since. The engine
+  /// measures them only if an observer needs them.
   [[nodiscard]] virtual bool watches_times() const noexcept { return false; }
 };
 

@@ -114,8 +114,8 @@ struct UrlRenewal {
   std::function<std::string(const std::string& url)> now;
   /// The connection string that load_config() has read.
   std::string read;
-  /// The same with "1" for the content of files, so that it can be checked. Empty if the start of
-  /// the string comes from a file.
+  /// The same with "1" for the content of files, so that it can be checked. Empty if a file has the
+  /// start of the string.
   std::string literal;
   /// The files, as a text for people.
   std::string files;
@@ -240,7 +240,7 @@ struct FailureOptions {
   friend bool operator==(const FailureOptions&, const FailureOptions&) = default;
 };
 
-/// The section [dead_letters]: what a dead letter contains.
+/// The section [dead_letters]: the content of a dead letter.
 struct DeadLetterOptions {
   /// False: a dead letter contains only its position in Kafka, its keys, and its error.
   bool store_payload = true;
@@ -585,7 +585,8 @@ struct AlertOptions {
   friend bool operator==(const AlertOptions&, const AlertOptions&) = default;
 };
 
-/// The section [monitoring]: what `run` and `relay` serve over HTTP (docs/observe.md).
+/// The section [monitoring]: metrics, probes, and the dashboard, which `run` and `relay` serve over
+/// HTTP (docs/observe.md).
 struct MonitoringOptions {
   /// A numeric address and a port: "127.0.0.1:9464", "[::1]:9464". Empty: nothing is served.
   std::string listen;
@@ -603,15 +604,16 @@ struct MonitoringOptions {
   friend bool operator==(const MonitoringOptions&, const MonitoringOptions&) = default;
 };
 
-/// How an operator calls this program: the commands in its texts begin with it.
+/// How an operator calls this program. The commands in its texts start with it.
 struct InvocationOptions {
   std::string program = "pawl";
   /// The configuration file in use. Empty: unknown, the texts have FILE.
   std::string config_file;
   /// The --set options that a command needs to reach the same servers and consumer:
-  /// "kafka.group=other". What may be secret is ***.
+  /// "kafka.group=other". Values that may be secret are ***.
   std::vector<std::string> overrides = {};
-  /// It is the file that PAWL_CONFIG names where the texts are read: they omit --config.
+  /// The environment variable PAWL_CONFIG names `config_file` for readers of the texts, so that the
+  /// commands omit --config.
   bool config_in_environment = false;
 
   friend bool operator==(const InvocationOptions&, const InvocationOptions&) = default;

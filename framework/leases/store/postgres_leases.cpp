@@ -55,7 +55,7 @@ LeaseAnswer::How parse_answer(const std::string& answer) {
     return How::kParked;
   if (answer == "conflict")
     return How::kConflict;
-  throw std::logic_error("pawl.acquire_lease answered " + answer);
+  throw std::logic_error("pawl.acquire_lease returned " + answer);
 }
 
 const char* text_of(GivenBack how) {

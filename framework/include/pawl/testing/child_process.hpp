@@ -1,5 +1,20 @@
 #pragma once
 
+// Starts a consumer, waits until it runs, and stops it.
+//
+//   #include <chrono>
+//   #include <csignal>
+//   #include <pawl/testing/child_process.hpp>
+//
+//   bool starts_and_stops(const std::filesystem::path& folder) {
+//     using namespace std::chrono_literals;
+//     pawl::testing::ChildProcess consumer("payments", {"run", "--config", "payments.toml"},
+//                                          {.output = folder / "consumer.log"});
+//     consumer.wait_for_output("consumer_started", 30s);
+//     consumer.kill(SIGTERM);
+//     return consumer.wait(30s).success();
+//   }
+
 #include <sys/types.h>
 
 #include <chrono>
@@ -12,34 +27,37 @@
 
 namespace pawl::testing {
 
-/// How a process ended: exactly one of the two is set.
+/// How a process exited. Exactly one of the two is set.
 struct ExitStatus {
-  std::optional<int> code;
-  std::optional<int> signal;
+  std::optional<int> code;    ///< exit code, 0..255
+  std::optional<int> signal;  ///< the signal that ended it
 
   bool success() const { return code == 0; }
   bool operator==(const ExitStatus&) const = default;
 };
 
-/// "exit code 3" or "signal 9".
+/// The status as a text: "exit code 3" or "signal 9".
 std::string to_string(const ExitStatus& status);
 
+/// The environment and the files of a child process.
 struct ChildOptions {
-  /// Added to this process' environment; nullopt removes a variable.
+  /// Variables that are added to the environment of this process. Nullopt: the variable is removed.
   std::map<std::string, std::optional<std::string>> environment = {};
-  /// Receives stdout and stderr; appended to. Empty: they go where this process' own go.
+  /// The file to which stdout and stderr are appended. Empty: the child inherits those of this
+  /// process.
   std::filesystem::path output = {};
-  /// Receives stderr apart from stdout, when not empty.
+  /// The file to which stderr alone is appended. Empty: see `output`.
   std::filesystem::path errors = {};
+  /// Empty: that of this process.
   std::filesystem::path working_directory = {};
 };
 
-/// A program run beside the test. stdin is empty. The object owns the process: when it goes, the
-/// process is killed (SIGKILL) and reaped. All methods may be called from any thread.
+/// A program that runs next to the test, with an empty stdin. The object owns the process: its
+/// destructor kills the process (SIGKILL) and reaps it. Any thread may call all methods.
 class ChildProcess {
  public:
-  /// Starts the program; one without a slash is looked up in PATH. Throws std::system_error when
-  /// it cannot be started.
+  /// Starts the program. If its name has no slash, it is searched in PATH. Throws std::system_error
+  /// if it cannot be started.
   ChildProcess(const std::filesystem::path& program, const std::vector<std::string>& arguments,
                ChildOptions options = {});
   ~ChildProcess();
@@ -48,20 +66,22 @@ class ChildProcess {
 
   pid_t pid() const { return pid_; }
 
-  /// Sends a signal, for example SIGKILL, SIGSTOP, SIGCONT. A process that has ended gets nothing
-  /// (and no other process either): that is no error.
+  /// Sends a signal, such as SIGTERM, SIGKILL, SIGSTOP, or SIGCONT. If the process was reaped, it
+  /// does nothing.
   void kill(int signal);
 
+  /// Whether the process has not exited. Throws std::system_error if another part of the program
+  /// has reaped it, as do wait() and wait_for_output().
   bool running();
 
-  /// Waits for the end. Throws Timeout when it has not ended by then; the process then continues.
+  /// Waits until the process exits. Throws Timeout after `deadline`; the process then continues.
   ExitStatus wait(std::chrono::milliseconds deadline);
 
-  /// What the file of ChildOptions::output holds by now.
+  /// The current content of the file ChildOptions::output.
   std::string output() const;
 
-  /// Waits until the output holds this text. Throws Timeout, or std::runtime_error when the
-  /// process ended without writing it; both show the output's end.
+  /// Waits until output() contains `text`. Throws Timeout after `deadline`, and std::runtime_error
+  /// if the process exited without writing `text`. Both texts contain the end of the output.
   void wait_for_output(const std::string& text, std::chrono::milliseconds deadline);
 
  private:

@@ -1,5 +1,17 @@
 #pragma once
 
+// Produces two payments in one Kafka transaction.
+//
+//   #include <pawl/testing/kafka_producer.hpp>
+//
+//   void produce_payments(const std::string& bootstrap) {
+//     pawl::testing::KafkaProducer producer(bootstrap, "payments-producer");
+//     producer.begin();
+//     producer.send("payments", {.key = "a", .value = "100", .headers = {{"event-id", "1"}}});
+//     producer.send("payments", {.key = "a", .value = "250", .headers = {{"event-id", "2"}}});
+//     producer.commit();
+//   }
+
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -11,38 +23,47 @@
 
 namespace pawl::testing {
 
-/// A message to produce. Absent key or value are Kafka's null.
+/// A message to produce. Nullopt: the key, value, or header value is null.
 struct Record {
   std::optional<std::string> key = {};
   std::optional<std::string> value = {};
   std::vector<std::pair<std::string, std::optional<std::string>>> headers = {};
-  /// Negative: the producer's partitioner chooses by the key.
+  /// The number of the partition, from 0. Negative: the producer's partitioner chooses by the key.
   int partition = -1;
-  /// Milliseconds since 1970; 0: now.
+  /// The timestamp, in milliseconds since the Unix epoch. 0: now.
   std::int64_t timestamp_ms = 0;
 };
 
-/// Produces to a real broker. Not idempotent unless asked by a property; with a transactional id
-/// it writes transactions, committed or aborted at will. One thread at a time.
+/// Produces to a real broker. It is not idempotent, unless a property or a transactional ID enables
+/// that. Use it from one thread at a time. Every method throws std::runtime_error with librdkafka's
+/// reason.
 class KafkaProducer {
  public:
-  /// `properties` are librdkafka's. Throws std::runtime_error with librdkafka's reason; so does
-  /// every method.
+  /// `bootstrap`: "host:port", as KafkaBroker::bootstrap() returns it.
+  ///
+  /// `transactional_id`: each message then belongs to a transaction. Empty: no transactions.
+  ///
+  /// `properties`: further properties of librdkafka.
   explicit KafkaProducer(const std::string& bootstrap, const std::string& transactional_id = "",
                          const std::map<std::string, std::string>& properties = {});
-  /// Messages that were not flushed are dropped; an open transaction stays open until the broker
-  /// times it out.
+  /// Drops messages that were not flushed. An open transaction stays open until the broker aborts
+  /// it
+  /// (`transaction.timeout.ms`).
   ~KafkaProducer();
   KafkaProducer(const KafkaProducer&) = delete;
   KafkaProducer& operator=(const KafkaProducer&) = delete;
 
-  /// Queues a message; waits while the local queue is full.
+  /// Queues a message. Waits while the local queue is full.
   void send(const std::string& topic, const Record& record);
-  /// Returns when the broker has acknowledged every message. Throws when one was refused.
+  /// Returns when the broker has acknowledged every message. Throws std::runtime_error if the
+  /// broker rejected one, and Timeout after `deadline`.
   void flush(std::chrono::milliseconds deadline = std::chrono::seconds{60});
 
+  /// Begins a transaction. Requires a transactional ID, as do commit() and abort().
   void begin();
+  /// Flushes, then commits the transaction.
   void commit();
+  /// Flushes, then aborts the transaction.
   void abort();
 
  private:

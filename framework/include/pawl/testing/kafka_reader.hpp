@@ -1,5 +1,16 @@
 #pragma once
 
+// Whether a topic contains exactly one committed record for an order.
+//
+//   #include <algorithm>
+//   #include <pawl/testing/kafka_reader.hpp>
+//
+//   bool booked_once(const std::string& bootstrap, const std::string& order) {
+//     const auto records = pawl::testing::read_topic(bootstrap, "payments-booked");
+//     return std::count_if(records.begin(), records.end(),
+//                          [&](const auto& record) { return record.key == order; }) == 1;
+//   }
+
 #include <chrono>
 #include <cstdint>
 #include <optional>
@@ -9,7 +20,7 @@
 
 namespace pawl::testing {
 
-/// A message as it stands in a topic. Absent key, value or header value are Kafka's null.
+/// A record of a topic. Nullopt: the key, value, or header value is null.
 struct StoredRecord {
   int partition = 0;
   std::int64_t offset = 0;
@@ -17,20 +28,26 @@ struct StoredRecord {
   std::optional<std::string> value = {};
   std::vector<std::pair<std::string, std::optional<std::string>>> headers = {};
 
-  /// Of the last header with this name; "" without one.
+  /// The value of the last header with this name. Empty: the header is missing, or its value is
+  /// null or empty.
   [[nodiscard]] std::string header(const std::string& name) const;
 };
 
-/// Which records a reader sees (isolation.level): those of committed transactions alone, or also
-/// those of aborted and open ones.
-enum class ReadIsolation { kReadCommitted, kReadUncommitted };
+/// Which records are read (`isolation.level` of Kafka's consumers).
+enum class ReadIsolation {
+  kReadCommitted,    ///< those outside of transactions and of committed transactions
+  kReadUncommitted,  ///< also those of aborted and open transactions
+};
 
-/// Reads what is in a topic: all partitions, from their start to the end that they have when it is
-/// called, in the order of partitions and offsets. With kReadCommitted it first waits until the
-/// transactions that are open in the topic have ended: Kafka confirms a commit before the records
-/// can be read (KIP-98). Throws std::runtime_error with librdkafka's reason, also for a record
-/// whose headers cannot be read. Throws Timeout if a transaction stays open, or no record comes,
-/// for `timeout`.
+/// Returns the records of all partitions of a topic, from the start of each log to its end, sorted
+/// by partition and offset. Any thread.
+///
+/// With kReadCommitted, it first waits until the open transactions of the topic have finished. The
+/// reason: Kafka confirms a commit before the records can be read (KIP-98).
+///
+/// Throws std::runtime_error with librdkafka's reason, also if the headers of a record cannot be
+/// read. Throws Timeout if a transaction stays open for `timeout`, or if no record arrives for
+/// `timeout`.
 std::vector<StoredRecord> read_topic(const std::string& bootstrap, const std::string& topic,
                                      ReadIsolation isolation = ReadIsolation::kReadCommitted,
                                      std::chrono::milliseconds timeout = std::chrono::seconds{90});

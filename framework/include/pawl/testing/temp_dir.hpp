@@ -1,17 +1,33 @@
 #pragma once
 
+// Writes a configuration file into a folder of its own.
+//
+//   #include <filesystem>
+//   #include <fstream>
+//   #include <pawl/testing/temp_dir.hpp>
+//   #include <string>
+//
+//   std::filesystem::path write_config(const pawl::testing::TempDir& folder,
+//                                      const std::string& text) {
+//     const std::filesystem::path file = folder.path() / "payments.toml";
+//     std::ofstream(file) << text;
+//     return file;
+//   }
+
 #include <filesystem>
 #include <string>
 
 namespace pawl::testing {
 
-/// A new folder that is removed, with everything in it, when this object goes.
+/// A new, empty folder. The destructor removes it with everything in it.
 ///
-/// Its parent is the folder named by PAWL_TEST_DIR, else the system's folder for temporary files.
-/// With PAWL_TEST_KEEP set (to anything but nothing), folders stay for a look at what happened.
+/// The environment variable PAWL_TEST_DIR names its parent. If the variable is not set, its parent
+/// is the system's folder for temporary files. If PAWL_TEST_KEEP is set and not empty, the
+/// destructor keeps the folder, so that you can inspect it.
 class TempDir {
  public:
-  /// Throws std::filesystem::filesystem_error. The name begins with "pawl-" and the prefix.
+  /// Creates the folder, and its parent if that is missing. The name starts with "pawl-" and
+  /// `prefix`. Throws std::filesystem::filesystem_error if it cannot be created.
   explicit TempDir(const std::string& prefix = "test");
   ~TempDir();
   TempDir(TempDir&& other) noexcept;
