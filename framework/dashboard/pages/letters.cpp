@@ -28,10 +28,10 @@ std::string part_html(const std::string& name, const std::optional<std::string>&
   const auto decoded = cli::decode(bytes, kMostShown);
   if (decoded.form == "null")
     return fmt::format("<h3>{}</h3><p class=\"nothing\">null</p>", name);
-  return fmt::format("<h3>{} <small>{}, {}{}</small></h3><pre tabindex=\"0\">{}</pre>", name,
-                     escape(decoded.form),
-                     cli::counted(static_cast<std::int64_t>(decoded.bytes), "byte", "bytes"),
-                     decoded.cut ? ", truncated" : "", escape(decoded.text));
+  return fmt::format("<h3>{} <small>{}, {} {}{}</small></h3><pre tabindex=\"0\">{}</pre>", name,
+                     escape(decoded.form), grouped(static_cast<std::int64_t>(decoded.bytes)),
+                     decoded.bytes == 1 ? "byte" : "bytes", decoded.cut ? ", truncated" : "",
+                     escape(decoded.text));
 }
 
 std::string letter_confirm(const Frame& frame, const LetterPage& page) {
