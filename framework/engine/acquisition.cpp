@@ -112,10 +112,13 @@ void Acquisition::acquire(Partition& partition) {
   try {
     const auto watched =
         session_.watch(partition.name(), partition.held().previous_owner, milliseconds(0));
-    const auto& status = partition.status();
+    const auto look = partition.status().last_look();
+    const auto known = [](std::int64_t offset) {
+      return offset < 0 ? std::nullopt : std::optional(offset);
+    };
     answer = positions_.acquire(*session_, partition.name(), partition.range(),
                                 partition.inbox().refusal(),
-                                {status.looked_at(), status.end_looked_at()});
+                                {known(look.next), known(look.log_end), look.topic_id});
   } catch (const kafka::KafkaError& error) {
     postpone(partition, error.what());
     return;

@@ -184,7 +184,7 @@ void Monitor::tell_conditions() {
 /// come too late.
 void Monitor::check_topics() {
   const auto all = context_.board.all();
-  std::vector<PartitionStatus::TopicLook> looks;
+  std::vector<TopicLook> looks;
   looks.reserve(all.size());
   for (const auto& status : all)
     looks.push_back(status->before_look());

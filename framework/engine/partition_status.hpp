@@ -29,11 +29,22 @@ namespace pawl::engine {
   return std::max<std::int64_t>(0, end - next);
 }
 
+/// What is compared with the topic's id in Kafka: taken before Kafka is asked, since whatever was
+/// processed by then came from the topic that Kafka still names.
+struct TopicLook {
+  std::string topic_id;  ///< KIP-516: of the topic that the position is of; empty: unknown
+  std::int64_t next = -1;
+  std::int64_t log_end = -1;
+  std::uint64_t acquired = 0;
+};
+
 /// The one live picture of a partition that a worker owns, from which the group thread, the
 /// monitor, the log and whoever embeds the consumer read. The worker writes (the monitor: where
 /// Kafka's log ends).
 struct PartitionStatus {
-  explicit PartitionStatus(TopicPartition p) : partition(std::move(p)) {}
+  /// `former`: the last look of the partition's assignment before.
+  explicit PartitionStatus(TopicPartition p, TopicLook former = {})
+      : partition(std::move(p)), former_look_(std::move(former)) {}
 
   const TopicPartition partition;
   std::atomic<bool> acquired{false};
@@ -96,14 +107,6 @@ struct PartitionStatus {
     return halted.exchange(true);
   }
 
-  /// What is compared with the topic's id in Kafka: taken before Kafka is asked, since whatever was
-  /// processed by then came from the topic that Kafka still names.
-  struct TopicLook {
-    std::string topic_id;  ///< KIP-516: of the topic that the position is of; empty: unknown
-    std::int64_t next = -1;
-    std::int64_t log_end = -1;
-    std::uint64_t acquired = 0;
-  };
   [[nodiscard]] TopicLook before_look() const {
     const std::scoped_lock lock(mutex_);
     return {topic_id_, position, log_end, acquired_};
@@ -126,15 +129,11 @@ struct PartitionStatus {
       end_looked_at_ = -1;
     topic_id_ = topic_id;
   }
-  /// The next offset when Kafka last named the topic of the position; nullopt: not acquired yet.
-  [[nodiscard]] std::optional<std::int64_t> looked_at() const {
+  /// What was known when Kafka last named the topic of the position: until the partition is
+  /// acquired, by its assignment before.
+  [[nodiscard]] TopicLook last_look() const {
     const std::scoped_lock lock(mutex_);
-    return looked_at_;
-  }
-  /// The log's end when Kafka last named the topic of the position; nullopt: not known.
-  [[nodiscard]] std::optional<std::int64_t> end_looked_at() const {
-    const std::scoped_lock lock(mutex_);
-    return end_looked_at_ < 0 ? std::nullopt : std::optional(end_looked_at_);
+    return looked_at_ ? TopicLook{topic_id_, *looked_at_, end_looked_at_, acquired_} : former_look_;
   }
 
   /// The offset that Kafka may be told: not what a crash of the database may take back, for that is
@@ -145,6 +144,7 @@ struct PartitionStatus {
 
  private:
   std::atomic<Clock::rep> log_end_told_at_{0};  ///< as time_since_epoch()
+  const TopicLook former_look_;
   mutable std::mutex mutex_;
   std::string halt_reason_;                // guarded by mutex_
   std::string topic_id_;                   // guarded by mutex_
@@ -157,8 +157,10 @@ struct PartitionStatus {
 class StatusBoard {
  public:
   std::shared_ptr<PartitionStatus> add(const TopicPartition& partition) {
-    auto status = std::make_shared<PartitionStatus>(partition);
     const std::scoped_lock lock(mutex_);
+    const auto before = partitions_.find(partition);
+    auto status = std::make_shared<PartitionStatus>(
+        partition, before == partitions_.end() ? looks_[partition] : before->second->last_look());
     partitions_[partition] = status;
     return status;
   }
@@ -166,8 +168,11 @@ class StatusBoard {
   void remove(const std::shared_ptr<PartitionStatus>& status) {
     const std::scoped_lock lock(mutex_);
     const auto found = partitions_.find(status->partition);
-    if (found != partitions_.end() && found->second == status)
-      partitions_.erase(found);
+    if (found == partitions_.end() || found->second != status)
+      return;
+    // A topic that is deleted takes the partition away, and the new one brings it back.
+    looks_[status->partition] = status->last_look();
+    partitions_.erase(found);
   }
   [[nodiscard]] std::vector<std::shared_ptr<PartitionStatus>> all() const {
     const std::scoped_lock lock(mutex_);
@@ -203,6 +208,7 @@ class StatusBoard {
  private:
   mutable std::mutex mutex_;
   std::map<TopicPartition, std::shared_ptr<PartitionStatus>> partitions_;  // guarded by mutex_
+  std::map<TopicPartition, TopicLook> looks_;                              // guarded by mutex_
   std::vector<Condition> conditions_;                                      // guarded by mutex_
 };
 

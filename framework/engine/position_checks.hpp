@@ -27,6 +27,7 @@ struct LastLook {
   /// not look.
   std::optional<std::int64_t> next;
   std::optional<std::int64_t> log_end;  ///< as Kafka told last by then; nullopt: it did not
+  std::string topic_id = {};            ///< of that topic
 };
 
 /// The halt in which the partition was acquired, which `halt` replaces, becomes part of it.

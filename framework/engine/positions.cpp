@@ -162,7 +162,9 @@ PositionAnswer Positions::acquire(postgres::Session& session, const TopicPartiti
   };
   const auto topic = topic_in_kafka(partition.topic, std::chrono::milliseconds(500));
   const auto& current_id = topic.id;
-  if (auto halt = other_topic(*acquired, current_id, last_look))
+  // What is known of another topic than the position's does not affect it.
+  const auto& look = last_look.topic_id == acquired->topic_id ? last_look : LastLook{};
+  if (auto halt = other_topic(*acquired, current_id, look))
     return refuse(*std::move(halt));
   if (acquired->topic_id.empty() && !current_id.empty())
     context_.offsets.store_topic_id(session, partition, acquired->epoch, current_id);

@@ -7,27 +7,27 @@ using pawl::engine::StatusBoard;
 
 TEST_CASE("what is applied before a look at the topic is of the topic that the look still names") {
   PartitionStatus status({"t", 0});
-  CHECK_FALSE(status.looked_at());
+  CHECK(status.last_look().next == -1);
   status.position = 10;
   status.acquired_in("A", 10);
-  CHECK(status.looked_at() == 10);
+  CHECK(status.last_look().next == 10);
 
   status.position = 20;
   const auto look = status.before_look();
   CHECK(look.topic_id == "A");
   status.position = 25;
   status.named(look);
-  CHECK(status.looked_at() == 20);
+  CHECK(status.last_look().next == 20);
 
   // Acquired again, for example over a new connection: nobody looked since.
   status.acquired_in("A", 25);
-  CHECK(status.looked_at() == 20);
+  CHECK(status.last_look().next == 20);
   // The register may have gone back.
   status.acquired_in("A", 15);
-  CHECK(status.looked_at() == 15);
+  CHECK(status.last_look().next == 15);
   // An operator's position is of the topic that is there now.
   status.acquired_in("B", 3);
-  CHECK(status.looked_at() == 3);
+  CHECK(status.last_look().next == 3);
 }
 
 TEST_CASE("a look that an acquire overtook says nothing") {
@@ -37,23 +37,46 @@ TEST_CASE("a look that an acquire overtook says nothing") {
   const auto look = status.before_look();
   status.acquired_in("A", 50);
   status.named(look);
-  CHECK(status.looked_at() == 50);
+  CHECK(status.last_look().next == 50);
 }
 
 TEST_CASE("the end of a topic's log is the one that was known before a look named the topic") {
   PartitionStatus status({"t", 0});
   status.acquired_in("A", 10);
   status.log_end = 15;
-  CHECK_FALSE(status.end_looked_at());
+  CHECK(status.last_look().log_end == -1);
   const auto look = status.before_look();
   // Perhaps of another topic by now.
   status.log_end = 3;
   status.named(look);
-  CHECK(status.end_looked_at() == 15);
+  CHECK(status.last_look().log_end == 15);
   status.acquired_in("A", 12);
-  CHECK(status.end_looked_at() == 15);
+  CHECK(status.last_look().log_end == 15);
   status.acquired_in("B", 0);
-  CHECK_FALSE(status.end_looked_at());
+  CHECK(status.last_look().log_end == -1);
+}
+
+TEST_CASE(
+    "a partition that comes back has the look of its assignment before until it is acquired") {
+  StatusBoard board;
+  auto status = board.add({"t", 0});
+  status->position = 20;
+  status->acquired_in("A", 10);
+  status->log_end = 30;
+  status->named(status->before_look());
+  board.remove(status);
+  const auto back = board.add({"t", 0});
+  CHECK(back->last_look().topic_id == "A");
+  CHECK(back->last_look().next == 20);
+  CHECK(back->last_look().log_end == 30);
+  // Nothing to compare before it is acquired.
+  CHECK(back->before_look().topic_id.empty());
+  // In an assignment that replaces one that nobody has removed yet, too.
+  CHECK(board.add({"t", 0})->last_look().next == 20);
+  CHECK(board.add({"t", 1})->last_look().topic_id.empty());
+  back->acquired_in("A", 25);
+  CHECK(back->last_look().next == 25);
+  CHECK(back->last_look().log_end == -1);
 }
 
 TEST_CASE("a halted partition has the reason that it has now, and another one has none") {
