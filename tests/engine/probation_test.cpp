@@ -132,6 +132,18 @@ void kill_waiting(const PaymentsWorld& world, pawl::testing::ChildProcess& proce
       60s, "its sessions to end");
 }
 
+/// Until a transaction of `whose` waits for the lock of the table `seen`.
+void wait_for_lock_on_seen(const PaymentsWorld& world, const std::string& whose) {
+  wait_until(
+      [&] {
+        return world.number(
+                   "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = "
+                   "'seen'::regclass AND database = (SELECT oid FROM pg_database WHERE datname = "
+                   "current_database())") > 0;
+      },
+      60s, whose + " that waits for the lock");
+}
+
 }  // namespace
 
 // Without probation such a message stops the whole group for ever, and with a mere count of
@@ -477,16 +489,6 @@ TEST_CASE("a call that is made again runs beside a message on probation") {
                                            policy)};
   pqxx::connection connection(world.url());
   std::optional<pqxx::work> lock;
-  const auto wait_for_order = [&] {
-    wait_until(
-        [&] {
-          return world.number(
-                     "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = "
-                     "'seen'::regclass AND database = (SELECT oid FROM pg_database WHERE datname "
-                     "= current_database())") > 0;
-        },
-        60s, "an order that waits for the lock");
-  };
   {
     const auto killed = world.start(options);
     const ShowOnFailure show("killed", *killed);
@@ -504,7 +506,7 @@ TEST_CASE("a call that is made again runs beside a message on probation") {
     lock.emplace(connection);
     lock->exec("LOCK TABLE seen");
     orders.produce(5);
-    wait_for_order();
+    wait_for_lock_on_seen(world, "an order");
     killed->kill(SIGKILL);
     REQUIRE(killed->wait(60s).signal == SIGKILL);
   }
@@ -553,14 +555,7 @@ TEST_CASE("calls that have run wait for a message on probation, and keep no sess
     const auto killed = charging.start();
     const ShowOnFailure show("killed", *killed);
     world.produce_one("payment", 1, 0);
-    wait_until(
-        [&] {
-          return world.number(
-                     "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = "
-                     "'seen'::regclass AND database = (SELECT oid FROM pg_database WHERE datname "
-                     "= current_database())") > 0;
-        },
-        60s, "a payment that waits for the lock");
+    wait_for_lock_on_seen(world, "a payment");
     killed->kill(SIGKILL);
     REQUIRE(killed->wait(60s).signal == SIGKILL);
   }
