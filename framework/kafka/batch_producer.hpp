@@ -18,8 +18,6 @@
 
 namespace pawl::kafka {
 
-class TokenRefresh;
-
 /// Messages of a batch were not stored, for a reason that is not their own.
 class Undelivered : public KafkaError {
  public:
@@ -99,6 +97,8 @@ class BatchProducer {
 
   /// The end of a call's time, which comes sooner once `stopping` is set.
   class Deadline;
+  /// librdkafka's client, and what its threads use.
+  class Handle;
 
   /// Until each message has its delivery report; returns those that Kafka refused.
   std::vector<Delivery> settle(Deadline& deadline);
@@ -108,15 +108,16 @@ class BatchProducer {
   /// A message that is not stored: refused for itself, or for another reason.
   void note_failure(std::int64_t tag, rd_kafka_resp_err_t error,
                     const std::optional<TopicPartition>& partition);
-  static void on_log(const rd_kafka_t* client, int level, const char* facility, const char* text);
+  [[nodiscard]] rd_kafka_error_t* send_offset(const GroupOffset& offset, int timeout_ms,
+                                              Deadline& deadline) const;
 
-  LogFunction log_;
+  /// Shared with calls that were given up and have not returned.
+  std::shared_ptr<Handle> handle_;
   Bootstrap bootstrap_;
   const std::atomic<bool>* stopping_;
   const bool transactions_;
   rd_kafka_t* client_ = nullptr;
   QueueHandle events_;
-  std::unique_ptr<TokenRefresh> tokens_;
   std::size_t undecided_ = 0;
   std::vector<Delivery> refused_;  ///< since begin()
   std::string failed_;             ///< why a message was not stored, for a reason not its own

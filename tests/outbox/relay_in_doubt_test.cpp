@@ -176,6 +176,36 @@ TEST_CASE("a lane is given up when Kafka stays away at the end of a transaction,
   CHECK(outbox.wrong_with_copies() == "");
 }
 
+// librdkafka waits there for as long as it has no broker, whatever time it is given.
+TEST_CASE("a lane is given up when Kafka stays away at a step before the end of a transaction") {
+  const auto request = GENERATE(KafkaRequest::kAddOffsetsToTxn, KafkaRequest::kTxnOffsetCommit);
+  // The process goes on once Kafka is back, or it is stopped before.
+  const bool stops = GENERATE(false, true);
+  CAPTURE(static_cast<int>(request), stops);
+  auto& proxy = ProxiedBroker::shared().proxy();
+  OutboxWorld outbox(nullptr, &ProxiedBroker::shared().broker());
+  outbox.world().set("kafka.bootstrap_servers=" + proxy.bootstrap());
+  const auto process = outbox.start();
+  const ShowOnFailure show("relay", *process);
+  outbox.publish(200);
+  outbox.wait_until_published();
+  proxy.arm(request, KafkaFault::kCutBefore, true);
+  outbox.publish(200);
+  process->wait_for_output("sending the batch's number", 60s);
+  if (stops)
+    stop_cleanly(*process);
+  REQUIRE(outbox.waiting() > 0);
+  proxy.come_back();
+  const auto second = stops ? outbox.start() : nullptr;
+  auto& alive = stops ? *second : *process;
+  const ShowOnFailure show_alive("what is left", alive);
+  outbox.publish(200);
+  outbox.wait_until_published();
+  stop_cleanly(alive);
+  CHECK(outbox.wrong() == "");
+  CHECK(outbox.wrong_with_copies() == "");
+}
+
 TEST_CASE(
     "a process that cannot reach Kafka leaves its lanes to one that can, until it can again") {
   auto& proxy = ProxiedBroker::shared().proxy();
