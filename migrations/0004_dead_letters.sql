@@ -106,7 +106,7 @@ COMMENT ON COLUMN pawl.dead_letters.idempotency_key IS
     'Idempotency key of the message. NULL: unknown. The dead letter does not claim it.';
 COMMENT ON COLUMN pawl.dead_letters.sqlstate IS
     'SQLSTATE of the last error. NULL: the error did not come from PostgreSQL.';
-COMMENT ON COLUMN pawl.dead_letters.error IS 'The last error, at most 2,000 characters, without values of rows.';
+COMMENT ON COLUMN pawl.dead_letters.error IS 'The last error, at most 8,192 characters. Of a message of PostgreSQL at most 200, without values of rows.';
 COMMENT ON COLUMN pawl.dead_letters.error_detail IS
     'DETAIL of PostgreSQL, which may quote values of rows. pawl logs it only if log.error_details is set.';
 COMMENT ON COLUMN pawl.dead_letters.attempts IS 'Attempts until the message became a dead letter.';

@@ -58,7 +58,7 @@ TEST_CASE("a call whose outcome is known leaves the probe of its endpoint to oth
   const LeasedCall call(
       keeper, binding, "key", {"payments", 0}, {}, answer,
       std::make_shared<pawl::engine::HeldLease>(pawl::ledger::KeyLease{}, BootClock::now()),
-      options.invocation, std::move(probe));
+      std::move(probe));
   CHECK(call.outcome() == LeasedCall::Outcome::kDone);
   CHECK(std::holds_alternative<Turn>(ask(3, due)));
 }
