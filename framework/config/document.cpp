@@ -21,11 +21,13 @@ std::optional<std::int64_t> to_milliseconds(const toml::date_time& time) {
   namespace chrono = std::chrono;
   const chrono::sys_days day{chrono::year{static_cast<int>(time.date.year)} /
                              static_cast<int>(time.date.month) / static_cast<int>(time.date.day)};
-  const auto instant = day + chrono::hours{time.time.hour} + chrono::minutes{time.time.minute} +
-                       chrono::seconds{time.time.second} +
-                       chrono::nanoseconds{time.time.nanosecond} -
-                       chrono::minutes{time.offset->minutes};
-  return chrono::floor<chrono::milliseconds>(instant).time_since_epoch().count();
+  // In 64 bits, nanoseconds since 1970 end in the year 2262.
+  const chrono::sys_time<chrono::milliseconds> instant =
+      day + chrono::hours{time.time.hour} + chrono::minutes{time.time.minute} +
+      chrono::seconds{time.time.second} +
+      chrono::floor<chrono::milliseconds>(chrono::nanoseconds{time.time.nanosecond}) -
+      chrono::minutes{time.offset->minutes};
+  return instant.time_since_epoch().count();
 }
 
 Node convert(const toml::node& from, const SourcePtr& source);

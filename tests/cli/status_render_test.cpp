@@ -130,7 +130,7 @@ TEST_CASE("status shows which outbox messages wait, for how long, and if no proc
   CHECK(!has("no process publishes"));
   CHECK(has("no process holds a shard, although host:2:cd can publish. Read its log."));
   outbox.relays = {{"host:2:cd", true, ""}, {"host:3:ef", std::nullopt, ""}};
-  CHECK(has("although host:2:cd, host:3:ef can publish: see their log."));
+  CHECK(has("although host:2:cd, host:3:ef can publish. Read their log."));
   outbox.relays[1].problem = "not authorized";
   CHECK(has("; host:3:ef cannot publish and retries: not authorized"));
   CHECK(!has("no process holds a shard"));

@@ -55,6 +55,8 @@ TEST_CASE("a time needs a time zone") {
   CHECK(parse_time("1970-01-01T00:00:01.5Z") == 1500);
   CHECK(parse_time("1970-01-01T01:00:00+01:00") == 0);
   CHECK(parse_time("1969-12-31T23:59:59.9999Z") == -1);
+  // Beyond what nanoseconds in 64 bits can express.
+  CHECK(parse_time("9999-12-31T23:59:59.999Z") == 253'402'300'799'999);
   CHECK(parse_time("1970-01-01T00:00:01") == std::nullopt);
   CHECK(parse_time("1970-01-01") == std::nullopt);
   CHECK(parse_time("2026-02-30T00:00:00Z") == std::nullopt);

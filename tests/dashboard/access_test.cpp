@@ -56,11 +56,11 @@ TEST_CASE("of what says who asks there is one") {
 
 TEST_CASE("a path and its method are a page, a form or nothing") {
   CHECK(route("GET", "/") == Route::kPartitions);
-  CHECK(route("HEAD", "/letter") == Route::kLetter);
-  CHECK(route("POST", "/letter") == Route::kPostLetter);
+  CHECK(route("HEAD", "/dead-letter") == Route::kLetter);
+  CHECK(route("POST", "/dead-letter") == Route::kPostLetter);
   CHECK(route("POST", "/") == Route::kWrongMethod);
   CHECK(route("GET", "/sign-out") == Route::kWrongMethod);
-  CHECK(route("GET", "/letter/") == Route::kUnknown);
+  CHECK(route("GET", "/dead-letter/") == Route::kUnknown);
   CHECK(route("GET", "/assets/../x") == Route::kUnknown);
   for (const auto form : {Route::kPostPartition, Route::kPostLetter, Route::kPostSignOut})
     CHECK(needs_actor(form));

@@ -71,10 +71,9 @@ TEST_CASE("a topic is missing once no answer for five seconds has had it") {
   CHECK(missing_topics_text({"a"}) ==
         "topic a does not exist in Kafka, so the topic cannot be drained. Create it, or fix the "
         "topics of the handlers");
-  CHECK(
-      missing_topics_text({"b", "a"}) ==
-      "topics b, a do not exist in Kafka, so the topics cannot be drained. Create them, or correct "
-      "the topics of the handlers");
+  CHECK(missing_topics_text({"b", "a"}) ==
+        "topics b, a do not exist in Kafka, so the topics cannot be drained. Create them, or fix "
+        "the topics of the handlers");
 }
 
 TEST_CASE("a partition is drained at its goal, left behind when it stands before it") {

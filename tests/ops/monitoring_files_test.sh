@@ -42,7 +42,7 @@ for file in conf/prometheus/alerts.yml conf/grafana/pawl.json; do
     [[ -z $unknown ]] || fail "$file names what is not a label: $unknown"
 done
 # shellcheck disable=SC2016 # backticks are Markdown's
-documented() { grep -oE '`pawl_[a-z_]+' "$root/docs/$1" | tr -d '`' | sort -u; }
+documented() { { grep -oE '`pawl_[a-z_]+' "$root/docs/$1" || true; } | tr -d '`' | sort -u; }
 difference=$(documented reference/metrics.md | comm -3 "$work/metrics" -)
 [[ -z $difference ]] || fail "docs/reference/metrics.md and the metrics differ: $difference"
 unknown=$(documented observe.md | comm -13 "$work/metrics" -)
