@@ -371,7 +371,7 @@ constexpr auto kRows = std::to_array<Row>({
     {code::kOffsetRowMissing, offset_row_missing, kNothingSkipped,
      "Restore the row, or set the offset", set_any},
     {code::kOtherDatabase, other_database, kNothingSkipped,
-     "Correct postgres.url, or restore the database. To continue from the offsets that the group "
+     "Fix postgres.url, or restore the database. To continue from the offsets that the group "
      "committed, set them",
      set_topic_committed},
     {code::kConsumerLost, consumer_lost, kNothingSkipped,

@@ -189,7 +189,7 @@ std::vector<Row> rows() {
        "the group has processed the topic with database x (partition 3 up to next offset 9), but "
        "this database (y) has no offset of it: it is another database, or it lost rows",
        skipped,
-       "Correct postgres.url, or restore the database. To continue from the offsets that the group "
+       "Fix postgres.url, or restore the database. To continue from the offsets that the group "
        "committed, set them",
        "offsets set --topic orders --all --to committed"},
       {halt(code::kConsumerLost), "position",
