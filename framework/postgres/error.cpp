@@ -56,13 +56,17 @@ Error Error::row_missing() {
 }
 
 Error Error::connection_lost(const std::string& what) {
-  auto text = what;
-  while (!text.empty() && (text.back() == '\n' || text.back() == ' '))
-    text.pop_back();
-  for (auto& c : text) {
-    if (c == '\n' || c == '\t')
-      c = ' ';
+  // libpq's text has several lines, and may end with a period; a caller continues it.
+  std::string text;
+  for (const char c : what) {
+    const bool space = c == '\n' || c == '\t' || c == ' ';
+    if (!space)
+      text += c;
+    else if (!text.empty() && text.back() != ' ')
+      text += ' ';
   }
+  while (!text.empty() && (text.back() == '.' || text.back() == ' '))
+    text.pop_back();
   return {"", text.empty() ? "connection to PostgreSQL lost"
                            : texts::bounded(text, texts::kLongestCause)};
 }

@@ -329,7 +329,7 @@ TEST_CASE("check names the migration command when the schema is missing, and sti
   const auto outcome = site.run({"check"});
   CHECK(outcome.code == 1);
   CHECK_THAT(outcome.out, ContainsSubstring("pawl migrate up --config /") &&
-                              ContainsSubstring("topic " + site.topic));
+                              ContainsSubstring("1 topic, 1 partition: " + site.topic));
 }
 
 TEST_CASE("check and run refuse the schema of a build from before 0.1.0, and say what to do") {

@@ -15,7 +15,9 @@ TEST_CASE("a paused partition stops while others go on, stays paused over a rest
   CHECK(site.run({"partitions", "pause", "--topic", site.topic, "--partition", "0", "--because",
                   "maintenance"})
             .code == 0);
-  child->wait_for_output(" next_offset=1: maintenance", kDeadline);
+  child->wait_for_output(": maintenance\n", kDeadline);
+  CHECK_THAT(child->output(), ContainsSubstring(" partition_paused topic=" + site.topic +
+                                                " partition=0 next_offset=1 "));
   site.pay_many(0, "a-later", 2);
   site.pay_many(1, "b-later", 2);
   site.wait_for_stored(1, 2);
