@@ -634,7 +634,6 @@ sql = ["INSERT INTO ledger VALUES ({header:event-id}, {/account}, {/amount}::big
   const auto process = world.start(options);
   const ShowOnFailure show("consumer", *process);
   world.wait_for_state(0, "halted");
-  process->wait_for_output("pawl retries automatically every 200ms", 60s);
   recreate_ledger(world);
   wait_until([&] { return world.number("SELECT count(*) FROM ledger") == 1; }, 60s, "the payment");
   stop_cleanly(*process);
@@ -742,7 +741,7 @@ TEST_CASE("the one more try of a halted message is one that has an outcome") {
   const auto process = world.start(options);
   const ShowOnFailure show("second", *process);
   // What it checks at its start meets the lock for a moment as well.
-  process->wait_for_output("EVENT partition_assigned", 60s);
+  process->wait_for_output("EVENT halted_partition_retried", 60s);
   wait_until([&] { return consumers_backends(world, "wait_event_type = 'Lock'") == "1"; }, 60s,
              "the message to be tried");
   consumers_backends(world, "pg_terminate_backend(pid)");
