@@ -375,7 +375,8 @@ constexpr auto kRows = std::to_array<Row>({
      "committed, set them",
      set_topic_committed},
     {code::kConsumerLost, consumer_lost, kNothingSkipped,
-     "Restart this process to start as kafka.start specifies, or restore a later state of the database",
+     "Restart this process to start as kafka.start specifies, or restore a later state of the "
+     "database",
      none},
     {code::kStartUndecided, start_undecided, kNothingSkipped,
      "Set where to start, for example at the first offset", set_topic_earliest},
