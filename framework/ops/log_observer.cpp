@@ -339,11 +339,11 @@ void LogObserver::report_suppressed(const std::vector<RepeatLimiter::Held>& held
 }
 
 /// False: no outage has ended.
-bool LogObserver::report_end(Step step, const std::optional<Outage::Ended>& ended) {
-  if (!ended)
+bool LogObserver::report_end(Step step, std::optional<Clock::duration> lasted) {
+  if (!lasted)
     return false;
   auto line = line_of(to_string(step));
-  line.add("outage_s", std::int64_t{seconds(ended->took).count()});
+  line.add("outage_s", std::int64_t{seconds(*lasted).count()});
   log_.write(std::move(line));
   return true;
 }
