@@ -184,7 +184,7 @@ void OutboxLane::run() {
 
 /// Relays, and says how that ended.
 std::string OutboxLane::end_of_relay() {
-  std::string end = "this process gave it back";
+  std::string end = "this process released it";
   try {
     relay();
   } catch (const postgres::InDoubt& error) {
