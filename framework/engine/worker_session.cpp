@@ -162,8 +162,8 @@ void WorkerSession::refuse_database() {
   tell(Step::kDatabaseDisconnected, kOtherDatabase);
 }
 
-/// A server that accepts workers is not unreachable: most likely its connections are used up. One
-/// warning per executor.
+/// A server that accepts workers is not unreachable: most likely its connections are used up. Warns
+/// once until the executor has connected.
 void WorkerSession::told_away(const std::string& why) {
   if (whose_ == Whose::kWorker)
     return context_.database_reachable.failed(why);
