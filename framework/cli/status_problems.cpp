@@ -168,8 +168,8 @@ class Problems {
     for (const auto& [condition, owners] : ledger::shared_conditions(status_.conditions)) {
       auto& shown =
           add(condition.kind == Condition::Kind::kPartitionBlocked ? "BLOCKED" : "UNREACHABLE",
-              {condition.what});
-      shown.texts = {fmt::format("{} {}.", condition.what, engine::text_of(condition)),
+              {condition.subject});
+      shown.texts = {fmt::format("{} {}.", condition.subject, engine::text_of(condition)),
                      fmt::format("Reported by {}.", fmt::join(owners, ", "))};
     }
   }

@@ -68,7 +68,7 @@ TEST_CASE("status shows what messages wait for, once for all processes") {
   CHECK(nlohmann::json::parse(status_json(status, false)).at("conditions").empty());
   pawl::Condition condition;
   condition.kind = pawl::Condition::Kind::kRemoteServiceUnreachable;
-  condition.what = "https://api.example";
+  condition.subject = "https://api.example";
   condition.since = pawl::Timestamp(std::chrono::milliseconds(kNow));
   condition.messages = 3;
   condition.cause = "refused";
@@ -90,7 +90,7 @@ TEST_CASE("status shows what messages wait for, once for all processes") {
                         {"process", "two"}}));
 
   condition.kind = pawl::Condition::Kind::kPartitionBlocked;
-  condition.what = "payments[0]";
+  condition.subject = "payments[0]";
   condition.lasting = false;
   status.conditions = {{"one", condition}};
   CHECK_FALSE(needs_somebody(status));
