@@ -64,7 +64,7 @@ CREATE TABLE pawl.lease_losses (
     lost_at      timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 COMMENT ON TABLE pawl.lease_losses IS
-    'Calls that outlasted their lease, so that another attempt may have called as well. Show them with `pawl calls list`.';
+    'Calls that outlasted their lease, so that another attempt may have called as well. Show them with `pawl calls list --lost`.';
 COMMENT ON COLUMN pawl.lease_losses.loss_id IS 'Number of the row, ascending.';
 COMMENT ON COLUMN pawl.lease_losses.scope_id IS 'Scope of the key (pawl.idempotency_scopes).';
 COMMENT ON COLUMN pawl.lease_losses.key IS 'Idempotency key of the message.';

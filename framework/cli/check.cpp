@@ -12,8 +12,6 @@
 #include <set>
 #include <span>
 
-#include <iostream>
-
 #include "audit/store/checks.hpp"
 #include "cli/commands.hpp"
 #include "cli/connection_needs.hpp"

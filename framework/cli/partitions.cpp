@@ -68,7 +68,7 @@ int set_state(const Options& options, const PartitionArguments& partitions, Part
       case StateChange::kChangedMeanwhile:
         changed_meanwhile = true;
         std::cerr << fmt::format(
-            "{}: it is not {} any more, so nothing was changed there. Check:\n"
+            "error: {} is no longer {}, so nothing was changed there. Check:\n"
             "  {}\n",
             name, ledger::to_string(row.state), command_text(options.invocation, "status"));
         break;

@@ -45,7 +45,7 @@ milliseconds interval_of(const std::string& option, const std::string& text) {
   const auto interval = config::parse_duration(text);
   if (!interval || *interval < kShortestInterval || *interval > kLongestInterval) {
     throw BadCall(
-        fmt::format("{} {}: not a time between 100ms and 1h; write it as 2s or 1m", option, text));
+        fmt::format("invalid value for {}: \"{}\". Use a duration from 100ms to 1h", option, text));
   }
   return *interval;
 }

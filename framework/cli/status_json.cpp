@@ -121,7 +121,7 @@ std::string status_json(const Status& status, bool indented) {
     auto& conditions = root["conditions"] = Json::array();
     for (const auto& [owner, condition] : status.conditions) {
       conditions.push_back({{"kind", to_string(condition.kind)},
-                            {"subject", condition.what},
+                            {"subject", condition.subject},
                             {"since", ledger::to_string(condition.since)},
                             {"messages", condition.messages},
                             {"cause", condition.cause},

@@ -168,8 +168,8 @@ class Problems {
     for (const auto& [condition, owners] : ledger::shared_conditions(status_.conditions)) {
       auto& shown =
           add(condition.kind == Condition::Kind::kPartitionBlocked ? "BLOCKED" : "UNREACHABLE",
-              {condition.what});
-      shown.texts = {fmt::format("{} {}.", condition.what, engine::text_of(condition)),
+              {condition.subject});
+      shown.texts = {fmt::format("{} {}.", condition.subject, engine::text_of(condition)),
                      fmt::format("Reported by {}.", fmt::join(owners, ", "))};
     }
   }
@@ -357,9 +357,7 @@ HaltView halt_view(const Status& status, const ledger::RegisterRow& row) {
     return {row.halt.handler, row.halt.cause, {}, {}};
   const auto& halt = found->second;
   HaltView view{row.halt.handler, error_text(halt.what), {}, {}};
-  const bool commented =
-      std::ranges::any_of(halt.commands, [](const auto& one) { return !one.comment.empty(); });
-  if (!commented) {
+  if (!halt.generic) {
     view.advice = halt.action + ".";
     if (halt.commands.empty() && !halt.effect.empty())
       view.advice = fmt::format("{}. {}", halt.effect, view.advice);

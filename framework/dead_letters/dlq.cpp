@@ -298,7 +298,7 @@ bool explain_unmatched(postgres::Session& session, const InvocationOptions& invo
   });
   for (const auto id : unknown) {
     std::cerr << fmt::format(
-        "dead letter {} does not exist. Dead letters are listed by: {} --status all\n", id,
+        "error: dead letter {} does not exist. Dead letters are listed by: {} --status all\n", id,
         command_text(invocation, "dlq list"));
   }
   return unfulfilled || !unknown.empty();

@@ -75,8 +75,8 @@ void DeadLetterRelay::emit(Step step, const std::string& text) const {
   context_.observers.emit(event);
 }
 
-void DeadLetterRelay::warn(const std::string& text) const {
-  auto event = engine::warning_event(Warning::kDeadLetterPublishFailed, text);
+void DeadLetterRelay::warn(const std::string& text, std::string_view sqlstate) const {
+  auto event = engine::warning_event(Warning::kDeadLetterPublishFailed, text, sqlstate);
   event.topic = topic_;
   context_.observers.emit(event);
 }
@@ -85,8 +85,8 @@ void DeadLetterRelay::warn(const std::string& text) const {
 void DeadLetterRelay::tell(const postgres::Error& error) const {
   if (error.failure() == postgres::FailureClass::kConnection)
     return;
-  warn(fmt::format("{} (SQLSTATE {}). Retrying{}", error.what(), error.sqlstate(),
-                   rights_hint(context_.options.invocation, error)));
+  warn(fmt::format("{}. Retrying{}", error.what(), rights_hint(context_.options.invocation, error)),
+       error.sqlstate());
 }
 
 void DeadLetterRelay::run() {

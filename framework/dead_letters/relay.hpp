@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -50,7 +51,7 @@ class DeadLetterRelay final : public BackgroundTask {
   bool still_ours();
   void mark();
   [[nodiscard]] ledger::DeadLetterFeed::Ids left_out();
-  void warn(const std::string& text) const;
+  void warn(const std::string& text, std::string_view sqlstate = {}) const;
   void tell(const postgres::Error& error) const;
   void emit(Step step, const std::string& text) const;
 

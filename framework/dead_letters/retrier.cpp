@@ -62,8 +62,9 @@ bool RetryPolicies::any() const {
       by_handler, [](const auto& handler) { return retries_allowed(*handler.second) > 0; });
 }
 
-void warn_of_retries(const Observers& observers, const std::string& text) {
-  observers.emit(warning_event(Warning::kDelayedRetryUnavailable, text));
+void warn_of_retries(const Observers& observers, const std::string& text,
+                     std::string_view sqlstate) {
+  observers.emit(warning_event(Warning::kDelayedRetryUnavailable, text, sqlstate));
 }
 
 // A lost connection is the workers' to tell.
@@ -74,7 +75,7 @@ bool try_retrying(const Observers& observers, const std::function<bool()>& what)
     return false;  // each change names what it changes, and is made again
   } catch (const postgres::Error& error) {
     if (error.failure() != postgres::FailureClass::kConnection)
-      warn_of_retries(observers, fmt::format("{} (SQLSTATE {})", error.what(), error.sqlstate()));
+      warn_of_retries(observers, error.what(), error.sqlstate());
   } catch (const std::exception& error) {
     warn_of_retries(observers, error.what());
   }

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "dead_letters/due_queue.hpp"
 #include "dead_letters/replay.hpp"
@@ -28,7 +29,8 @@ struct RetryPolicies {
   [[nodiscard]] bool any() const;
 };
 
-void warn_of_retries(const Observers& observers, const std::string& text);
+void warn_of_retries(const Observers& observers, const std::string& text,
+                     std::string_view sqlstate = {});
 
 /// False: it threw, which is told unless the connection was lost, or it says so.
 bool try_retrying(const Observers& observers, const std::function<bool()>& what);

@@ -32,10 +32,10 @@ std::vector<ConditionWatch::News> ConditionWatch::look(const std::vector<Conditi
   std::vector<News> news;
   std::map<std::pair<Condition::Kind, std::string>, Told> told;
   for (const auto& condition : now) {
-    auto known = told_.extract({condition.kind, condition.what});
+    auto known = told_.extract({condition.kind, condition.subject});
     if (known.empty() || at - known.mapped().at >= kReminder) {
       news.push_back({condition});
-      told[{condition.kind, condition.what}] = {condition, at};
+      told[{condition.kind, condition.subject}] = {condition, at};
     } else {
       known.mapped().condition = condition;
       told.insert(std::move(known));

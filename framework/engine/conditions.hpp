@@ -10,8 +10,8 @@
 
 namespace pawl::engine {
 
-/// The text that log, alerts, dashboard, and `pawl status` show after Condition::what: sentences,
-/// the last one without its period.
+/// The text that log, alerts, dashboard, and `pawl status` show after Condition::subject:
+/// sentences, the last one without its period.
 [[nodiscard]] std::string text_of(const Condition& condition);
 
 /// Which conditions are news: each is reported when it begins, again each minute while it lasts,

@@ -134,7 +134,7 @@ void CrashLoop::leave(Partition& partition, bool cleanly) {
     context_.offsets.first_fetches().forget(*session_, partition.name(), *epoch);
   } catch (const std::exception&) {
     session_.notice_failure(Warning::kReleaseNotStored,
-                            "cannot store that this process gave the partition back");
+                            "cannot store that this process released the partition");
   }
 }
 

@@ -375,7 +375,8 @@ constexpr auto kRows = std::to_array<Row>({
      "committed, set them",
      set_topic_committed},
     {code::kConsumerLost, consumer_lost, kNothingSkipped,
-     "Restart this process to start as kafka.start specifies, or restore a later state of the database",
+     "Restart this process to start as kafka.start specifies, or restore a later state of the "
+     "database",
      none},
     {code::kStartUndecided, start_undecided, kNothingSkipped,
      "Set where to start, for example at the first offset", set_topic_earliest},
@@ -414,7 +415,7 @@ std::string action_for(std::string_view reason) {
 RenderedHalt rendered_unknown(const Reading& reading) {
   return {fmt::format("{}: {}", reading.halt.code, with_sqlstate(reading)),
           std::string(kOthersContinue), std::string(kFixResumeOrSkip),
-          reading.halt.message_offset ? resume_or_skip(reading) : only_resume(reading)};
+          reading.halt.message_offset ? resume_or_skip(reading) : only_resume(reading), true};
 }
 
 }  // namespace
@@ -440,10 +441,13 @@ RenderedHalt rendered(const ledger::Halt& halt, const Options& options,
   if (row == kRows.end())
     return rendered_unknown(reading);
   RenderedHalt result{row->what(reading), filled(row->effect, reading),
-                      filled(row->action, reading), row->commands(reading)};
+                      filled(row->action, reading), row->commands(reading),
+                      row->action == kFixResumeOrSkip};
   const auto reason = reading.of(parameter::kReason);
-  if (halt.code == code::kMessageFailed && fix_of(reason) != kFixCause)
+  if (halt.code == code::kMessageFailed && fix_of(reason) != kFixCause) {
     result.action = action_for(reason);
+    result.generic = false;
+  }
   if (reading.has(parameter::kHasDetail) && result.action.starts_with("Fix the cause"))
     result.action.replace(0, 1, "See the whole error, f");
   if (reading.has(parameter::kEarlierHalt)) {

@@ -27,6 +27,9 @@ struct RenderedHalt {
   std::string effect;  ///< what pawl does now; empty: nothing that is not obvious
   std::string action;  ///< what to do, before the commands
   std::vector<HaltCommand> commands;
+  /// The action is only to fix the cause and then to choose a command. So the comments of the
+  /// commands state the same.
+  bool generic = false;
 };
 
 /// How to fix what makes messages fail for this ledger::dead_reason: "Fix the cause". Without a

@@ -119,7 +119,7 @@ std::vector<Condition> Monitor::conditions() const {
   for (auto& away : context_.frame.remote_services->away()) {
     auto& condition = found.emplace_back();
     condition.kind = Condition::Kind::kRemoteServiceUnreachable;
-    condition.what = std::move(away.remote);
+    condition.subject = std::move(away.remote);
     condition.since = away.since;
     condition.cause = texts::bounded(away.why, texts::kLongestCause);
     for (const auto& [partition, messages] : away.waiting)
@@ -130,7 +130,7 @@ std::vector<Condition> Monitor::conditions() const {
            [this](const auto& partition) { return context_.board.is_at_work(partition); })) {
     auto& condition = found.emplace_back();
     condition.kind = Condition::Kind::kPartitionBlocked;
-    condition.what = fmt::format("{}[{}]", blocked.partition.topic, blocked.partition.partition);
+    condition.subject = fmt::format("{}[{}]", blocked.partition.topic, blocked.partition.partition);
     condition.topic = blocked.partition.topic;
     condition.partition = blocked.partition.partition;
     condition.since = blocked.since;
@@ -163,7 +163,7 @@ void Monitor::tell_conditions() {
       event.step = ended ? Step::kPartitionUnblocked : Step::kPartitionBlocked;
     } else {
       event.step = ended ? Step::kRemoteServiceReachable : Step::kRemoteServiceUnreachable;
-      event.endpoint = condition.what;
+      event.endpoint = condition.subject;
     }
     const auto detail =
         ended ? std::string() : fmt::format("{}. Retrying; no attempt is counted", condition.cause);

@@ -17,11 +17,13 @@ namespace pawl::engine {
   return event;
 }
 
-/// Something that an operator should know; `detail` must outlive the event.
-[[nodiscard]] inline Event warning_event(Warning warning, std::string_view detail) {
+/// Something that an operator should know. `detail` and `sqlstate` must outlive the event.
+[[nodiscard]] inline Event warning_event(Warning warning, std::string_view detail,
+                                         std::string_view sqlstate = {}) {
   Event event{Step::kWarning};
   event.warning = warning;
   event.detail = detail;
+  event.sqlstate = sqlstate;
   return event;
 }
 

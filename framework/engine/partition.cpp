@@ -474,6 +474,7 @@ void Partition::tell(Step step, std::int64_t offset, std::string_view detail) co
 void Partition::tell_halted(const ledger::Halt& halt, std::string_view traceparent) const {
   const auto sqlstate = halt.parameter(ledger::halt_parameter::kSqlstate);
   const auto key = halt.parameter(ledger::halt_parameter::kIdempotencyKey);
+  const auto reason = halt.parameter(ledger::halt_parameter::kReason);
   auto text = halt_text(halt, context_.options, name());
   // It is a field of the line.
   if (const auto at = text.find(fmt::format(" (SQLSTATE {})", sqlstate)); at != std::string::npos)
@@ -494,6 +495,7 @@ void Partition::tell_halted(const ledger::Halt& halt, std::string_view tracepare
   event.detail = text;
   event.key = key;
   event.sqlstate = sqlstate;
+  event.reason = reason;
   event.message_offset = halt.message_offset;
   event.handler = halt.handler;
   event.traceparent = traceparent;

@@ -155,8 +155,7 @@ ledger::FirstTopics Supervisor::find_topics(postgres::Session& session,
     std::ranges::copy_if(existing, std::back_inserter(meant[pattern.text()]),
                          [&](const std::string& topic) { return pattern.matches(topic); });
   }
-  return ledger::meet_patterns(session, options_.postgres.schema, registration.consumer, meant,
-                               command_text(options_.invocation, "migrate up"));
+  return ledger::meet_patterns(session, options_.postgres.schema, registration.consumer, meant);
 }
 
 /// Where patterns mean other topics by now. Who drains goes to the end of what there was.

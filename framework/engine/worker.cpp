@@ -419,7 +419,7 @@ void Worker::release(Partition& partition) {
   } catch (const std::exception&) {
     // The next acquire fences us all the same.
     session_.notice_failure(Warning::kReleaseNotStored,
-                            "cannot store that this process gave the partition back");
+                            "cannot store that this process released the partition");
   }
 }
 

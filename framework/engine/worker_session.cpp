@@ -162,14 +162,15 @@ void WorkerSession::refuse_database() {
   tell(Step::kDatabaseDisconnected, kOtherDatabase);
 }
 
-/// A server that lets workers in is not away: a hand without a session says so once.
+/// A server that accepts workers is not unreachable: most likely its connections are used up. Warns
+/// once until the executor has connected.
 void WorkerSession::told_away(const std::string& why) {
   if (whose_ == Whose::kWorker)
     return context_.database_reachable.failed(why);
   if (was_lost_ || context_.database_reachable.is_away())
     return;
   const auto text = fmt::format("a worker thread cannot connect, all others continue: {}", why);
-  context_.observers.emit(warning_event(Warning::kDatabaseUnreachableAtStart, text));
+  context_.observers.emit(warning_event(Warning::kInsufficientResources, text));
 }
 
 /// The worker's own sessions say enough of a server that is away.

@@ -315,7 +315,7 @@ rd_kafka_error_t* BatchProducer::send_offset(const GroupOffset& offset, int time
   while (answer.wait_for(kPoll) != std::future_status::ready) {
     if (deadline.passed()) {
       thread.detach();
-      return rd_kafka_error_new(RD_KAFKA_RESP_ERR__TIMED_OUT, "Kafka did not answer in time");
+      return rd_kafka_error_new(RD_KAFKA_RESP_ERR__TIMED_OUT, "Kafka did not respond in time");
     }
   }
   thread.join();

@@ -252,9 +252,10 @@ int acknowledge(const Options& options, const Arguments& arguments) {
   const std::set<std::int64_t> named(arguments.ids.begin(), arguments.ids.end());
   if (static_cast<std::size_t>(forgotten) >= named.size())
     return kDone;
-  std::cerr << fmt::format("{} of them do not exist for this consumer. Existing ones: {} --lost\n",
-                           named.size() - static_cast<std::size_t>(forgotten),
-                           command_text(options.invocation, "calls list"));
+  std::cerr << fmt::format(
+      "error: {} of them do not exist for this consumer. Existing ones: {} --lost\n",
+      named.size() - static_cast<std::size_t>(forgotten),
+      command_text(options.invocation, "calls list"));
   return kFailed;
 }
 

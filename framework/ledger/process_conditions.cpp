@@ -54,7 +54,7 @@ std::vector<SharedCondition> shared_conditions(const std::vector<ProcessConditio
   std::vector<SharedCondition> shared;
   for (const auto& [owner, condition] : conditions) {
     const auto same = std::ranges::find_if(shared, [&sought = condition](const auto& one) {
-      return one.condition.kind == sought.kind && one.condition.what == sought.what;
+      return one.condition.kind == sought.kind && one.condition.subject == sought.subject;
     });
     if (same == shared.end()) {
       shared.push_back({condition, {owner}});
@@ -89,7 +89,7 @@ void ProcessConditions::tell(postgres::Session& session,
   postgres::ArrayElements lasting;
   for (const auto& condition : conditions) {
     kinds.add_text(to_string(condition.kind));
-    whats.add_text(condition.what);
+    whats.add_text(condition.subject);
     topics.add_text(condition.topic);
     partitions.add_integer(condition.partition);
     since.add_integer(condition.since.time_since_epoch().count());
@@ -128,7 +128,7 @@ std::vector<ProcessCondition> live_conditions(postgres::Session& session, const 
   for (int row = 0; row < PQntuples(rows); ++row) {
     Condition condition;
     condition.kind = kind_of(text(rows, row, 1));
-    condition.what = text(rows, row, 2);
+    condition.subject = text(rows, row, 2);
     condition.topic = text(rows, row, 3);
     condition.partition = static_cast<std::int32_t>(integer(rows, row, 4));
     condition.since = Timestamp(std::chrono::milliseconds(integer(rows, row, 5)));

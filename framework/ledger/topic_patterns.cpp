@@ -1,14 +1,10 @@
 #include "ledger/topic_patterns.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <iterator>
 
-#include "ledger/consumers.hpp"
 #include "ledger/rows.hpp"
 #include "message/topic_entries.hpp"
-#include "pawl/errors.hpp"
 #include "postgres/array_elements.hpp"
 #include "postgres/parameters.hpp"
 #include "postgres/transaction.hpp"
@@ -16,7 +12,7 @@
 namespace pawl::ledger {
 namespace {
 
-// Of several processes that begin together the first one says it for all.
+// If several processes start together, the topics that the first one finds apply to all of them.
 constexpr const char* kMeet = R"sql(
   INSERT INTO pawl.topic_patterns (consumer_id, pattern, first_topics)
   VALUES ($1::integer, $2, $3::text[]) ON CONFLICT (consumer_id, pattern) DO NOTHING
@@ -32,8 +28,6 @@ constexpr const char* kMet = R"sql(
 
 FirstTopics met_patterns(postgres::Session& session, const std::string& schema,
                          ConsumerId consumer) {
-  if (schema_version(session, schema) < kSchemaOfPatterns)
-    return {};
   postgres::Parameters parameters;
   parameters.add_integer(static_cast<std::int64_t>(consumer));
   const auto found = session.exec({"", in_schema(kMet, schema)}, parameters);
@@ -60,13 +54,7 @@ std::vector<std::string> there_from_the_first(const std::vector<std::string>& to
 
 FirstTopics meet_patterns(postgres::Session& session, const std::string& schema,
                           ConsumerId consumer,
-                          const std::map<std::string, std::vector<std::string>>& meant,
-                          const std::string& migrate) {
-  if (schema_version(session, schema) < kSchemaOfPatterns) {
-    throw FatalError(fmt::format(
-        "a handler has a pattern of topics, which requires version {} of pawl's schema. Run: {}",
-        kSchemaOfPatterns, migrate));
-  }
+                          const std::map<std::string, std::vector<std::string>>& meant) {
   const postgres::Statement meet{"", in_schema(kMeet, schema)};
   const auto met = met_patterns(session, schema, consumer);
   for (const auto& [pattern, topics] : meant) {

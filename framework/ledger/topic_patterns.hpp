@@ -26,17 +26,12 @@ using FirstTopics = std::map<std::string, std::set<std::string>>;
 [[nodiscard]] std::vector<std::string> there_from_the_first(const std::vector<std::string>& topics,
                                                             const FirstTopics& met);
 
-/// The first schema version that knows patterns.
-inline constexpr int kSchemaOfPatterns = 13;
-
-/// Stores of each pattern that is new what it means now; returns what is stored. Throws FatalError
-/// where the schema is older than that; `migrate` is the command that renews it.
+/// Stores for each new pattern which topics it matches now, and returns what is stored.
 FirstTopics meet_patterns(postgres::Session& session, const std::string& schema,
                           ConsumerId consumer,
-                          const std::map<std::string, std::vector<std::string>>& meant,
-                          const std::string& migrate);
+                          const std::map<std::string, std::vector<std::string>>& meant);
 
-/// What is stored. Empty where the schema is older.
+/// What is stored.
 FirstTopics met_patterns(postgres::Session& session, const std::string& schema,
                          ConsumerId consumer);
 

@@ -78,7 +78,7 @@ constexpr auto kOfSteps = std::to_array<EventRow>({
     {"partition_paused", info, "An operator paused the partition."},
     {"partition_revoked", info, "Kafka revoked the partition from this process."},
     {"partition_released", debug,
-     "PostgreSQL has stored that this process gave the partition back."},
+     "PostgreSQL has stored that this process released the partition."},
     {"partition_caught_up", debug, "The partition has no more messages."},
     {"log_end_changed", off, "Kafka reported another end of the partition's log."},
     {"database_connected", debug, "A worker connected to PostgreSQL."},
@@ -161,7 +161,7 @@ constexpr auto kOfWarnings = std::to_array<EventRow>({
     {"halt_not_stored", warn,
      "The partition must halt, and the halt cannot be stored. pawl retries."},
     {"release_not_stored", warn,
-     "That this process gave the partition back cannot be stored. The next owner starts with "
+     "That this process released the partition cannot be stored. The next owner starts with "
      "more checks."},
     {"process_not_registered", warn,
      "The process cannot be registered, so others of the group are not compared with it."},

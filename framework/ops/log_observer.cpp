@@ -277,13 +277,12 @@ bool LogObserver::note(const Event& event) {
     case Step::kDatabaseUnreachable:
       report_outage(event, outage_.fails(std::string(event.detail)));
       return true;
-    case Step::kDatabaseReachable:  // report_connection() reports the outage as a whole
+    case Step::kDatabaseReachable:  // serve() reports the outage as a whole
       return true;
     case Step::kKafkaReachable: {
       const auto now = Clock::now();
       kafka_outage_.found(now);
-      static_cast<void>(kafka_outage_.take_ended(now));
-      return false;
+      return report_end(event.step, kafka_outage_.take_ended(now));
     }
     case Step::kDrainFinished: {
       const std::scoped_lock lock(drained_mutex_);
@@ -314,7 +313,7 @@ void LogObserver::tick() noexcept {
 
 void LogObserver::serve() {
   const auto now = Clock::now();
-  report_connection(now);
+  report_end(Step::kDatabaseReachable, outage_.take_ended(now));
   report_held(now, false);
   if (progress_interval_.count() > 0 && now - last_progress_at_ >= progress_interval_) {
     report_progress(now);
@@ -339,12 +338,14 @@ void LogObserver::report_suppressed(const std::vector<RepeatLimiter::Held>& held
   }
 }
 
-void LogObserver::report_connection(Clock::time_point now) {
-  if (const auto ended = outage_.take_ended(now)) {
-    auto line = line_of(to_string(Step::kDatabaseReachable));
-    line.add("outage_s", std::int64_t{seconds(ended->took).count()});
-    log_.write(std::move(line));
-  }
+/// False: no outage has ended.
+bool LogObserver::report_end(Step step, std::optional<Clock::duration> lasted) {
+  if (!lasted)
+    return false;
+  auto line = line_of(to_string(step));
+  line.add("outage_s", std::int64_t{seconds(*lasted).count()});
+  log_.write(std::move(line));
+  return true;
 }
 
 /// A process without a shard is not silent.

@@ -67,7 +67,7 @@ class LogObserver final : public Observer {
   void serve();
   void report_held(Clock::time_point now, bool all);
   void report_suppressed(const std::vector<RepeatLimiter::Held>& held);
-  void report_connection(Clock::time_point now);
+  bool report_end(Step step, std::optional<Clock::duration> lasted);
   void report_progress(Clock::time_point now);
   void report_relayed(std::chrono::milliseconds passed);
 

@@ -293,7 +293,7 @@ void add_conditions(Families& families, const ProcessLook& look) {
     }
   };
   const auto remote = [](const Condition& condition) {
-    return Labels{{"endpoint", condition.what}};
+    return Labels{{"endpoint", condition.subject}};
   };
   gauges("pawl_remote_service_unreachable", Kind::kRemoteServiceUnreachable,
          [&](MetricFamily& family, const Condition& condition) {

@@ -79,7 +79,7 @@ Json partition_json(const PartitionSnapshot& partition, Timestamp now) {
 }
 
 Json condition_json(const Condition& condition) {
-  return {{"kind", to_string(condition.kind)}, {"subject", condition.what},
+  return {{"kind", to_string(condition.kind)}, {"subject", condition.subject},
           {"since", rfc3339(condition.since)}, {"messages", condition.messages},
           {"cause", condition.cause},          {"lasting", condition.lasting}};
 }

@@ -36,14 +36,14 @@ std::optional<Outage::Standing> Outage::standing(Clock::time_point now) const {
   return Standing{now - *away_since_, why_};
 }
 
-std::optional<Outage::Ended> Outage::take_ended(Clock::time_point now) {
+std::optional<Outage::Clock::duration> Outage::take_ended(Clock::time_point now) {
   const std::scoped_lock lock(mutex_);
   if (!away_since_ || !back_since_ || now - *back_since_ < quiet_)
     return std::nullopt;
-  const Ended ended{*back_since_ - *away_since_, now - *back_since_};
+  const auto lasted = *back_since_ - *away_since_;
   away_since_.reset();
   back_since_.reset();
-  return ended;
+  return lasted;
 }
 
 }  // namespace pawl::ops

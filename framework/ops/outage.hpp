@@ -32,13 +32,8 @@ class Outage {
   void found(Clock::time_point now);
   /// Nullopt: there is none.
   [[nodiscard]] std::optional<Standing> standing(Clock::time_point now) const;
-  /// An outage that has ended.
-  struct Ended {
-    Clock::duration took;
-    Clock::duration ago;  ///< since its end
-  };
-  /// Once.
-  std::optional<Ended> take_ended(Clock::time_point now);
+  /// How long an outage lasted that has ended. Each is returned once.
+  std::optional<Clock::duration> take_ended(Clock::time_point now);
 
  private:
   /// Reasons that are logged per outage. If there are more, their texts vary without a new reason.

@@ -149,9 +149,9 @@ void OutboxLane::emit(Step step, std::int64_t rows, const std::string& detail) c
   site_.observers.emit(event);
 }
 
-void OutboxLane::warn(const std::string& text, Warning warning) const {
+void OutboxLane::warn(const std::string& text, Warning warning, std::string_view sqlstate) const {
   const std::array fields{EventField{"shard", std::int64_t{lane_.lane}}};
-  auto event = warning_event(warning, text);
+  auto event = warning_event(warning, text, sqlstate);
   event.fields = fields;
   site_.observers.emit(event);
 }
@@ -184,7 +184,7 @@ void OutboxLane::run() {
 
 /// Relays, and says how that ended.
 std::string OutboxLane::end_of_relay() {
-  std::string end = "this process gave it back";
+  std::string end = "this process released it";
   try {
     relay();
   } catch (const postgres::InDoubt& error) {
@@ -198,8 +198,8 @@ std::string OutboxLane::end_of_relay() {
     fail(fenced ? "" : error.what());
     // Another process has it, and continues.
     if (!fenced && !bell_.stopping())
-      warn(fmt::format("{}{}. Retrying; the messages stay in pawl.outbox", error.what(),
-                       error.sqlstate().empty() ? "" : " (SQLSTATE " + error.sqlstate() + ")"));
+      warn(fmt::format("{}. Retrying; the messages stay in pawl.outbox", error.what()),
+           Warning::kOutboxDelayed, error.sqlstate());
     end = fenced ? "another process or an operator took it over" : "this process acquires it again";
   } catch (const kafka::Undelivered& error) {
     fail(error.what());

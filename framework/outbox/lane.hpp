@@ -133,7 +133,8 @@ class OutboxLane {
   void fail(std::string why);
   void emit(Step step, std::size_t rows) const;
   void emit(Step step, std::int64_t rows, const std::string& detail) const;
-  void warn(const std::string& text, Warning warning = Warning::kOutboxDelayed) const;
+  void warn(const std::string& text, Warning warning = Warning::kOutboxDelayed,
+            std::string_view sqlstate = {}) const;
   void tell_refused(const ledger::OutboxRow& row, const std::string& why) const;
 
   const OutboxSite& site_;

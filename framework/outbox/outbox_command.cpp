@@ -186,7 +186,7 @@ int resolve(const Options& options, const Arguments& arguments) {
       back += *moved;
     } else if (!arguments.all) {
       // With --all, it went back together with another message of its key.
-      std::cerr << fmt::format("the outbox has no failed message {}\n", id);
+      std::cerr << fmt::format("error: the outbox has no failed message {}\n", id);
       missing.push_back(id);
     }
   }

@@ -61,9 +61,9 @@ void OutboxRelay::stop() {
   bell_->stop(Clock::now(), false);
 }
 
-void OutboxRelay::warn_once(const std::string& text) {
+void OutboxRelay::warn_once(const std::string& text, std::string_view sqlstate) {
   if (std::exchange(last_warning_, text) != text)
-    observers_.emit(warning_event(Warning::kOutboxDelayed, text));
+    observers_.emit(warning_event(Warning::kOutboxDelayed, text, sqlstate));
 }
 
 void OutboxRelay::run() {
@@ -86,8 +86,8 @@ bool OutboxRelay::wait_until_needed() {
     } catch (const postgres::Error& error) {
       // The workers tell of a database that is away.
       if (error.failure() != postgres::FailureClass::kConnection)
-        warn_once(fmt::format("cannot check whether messages wait: {} (SQLSTATE {})", error.what(),
-                              error.sqlstate()));
+        warn_once(fmt::format("cannot check whether messages wait: {}", error.what()),
+                  error.sqlstate());
     }
     if (last)
       return false;

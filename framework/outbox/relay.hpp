@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "engine/backoff.hpp"
@@ -69,7 +70,7 @@ class OutboxRelay {
   [[nodiscard]] bool kafka_serves();
   void commit_nothing() const;
   void leave();
-  void warn_once(const std::string& text);
+  void warn_once(const std::string& text, std::string_view sqlstate = {});
 
   const Options& options_;
   const Observers& observers_;

@@ -112,14 +112,15 @@ void OutboxWatcher::failed(const postgres::Error& error) {
       database_->failed(error.what());
     return;
   }
-  warn_once(fmt::format("{} (SQLSTATE {})", error.what(), error.sqlstate()));
+  warn_once(error.what(), error.sqlstate());
 }
 
-void OutboxWatcher::warn_once(const std::string& text) {
+void OutboxWatcher::warn_once(const std::string& text, std::string_view sqlstate) {
   if (std::exchange(last_warning_, text) == text)
     return;
   observers_.emit(warning_event(Warning::kOutboxDelayed,
-                                fmt::format("cannot check outbox.alert_age: {}. Retrying", text)));
+                                fmt::format("cannot check outbox.alert_age: {}. Retrying", text),
+                                sqlstate));
 }
 
 }  // namespace pawl::engine

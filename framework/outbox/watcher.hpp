@@ -3,6 +3,7 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "engine/background_task.hpp"
@@ -38,7 +39,7 @@ class OutboxWatcher {
   bool look();
   void connect();
   void failed(const postgres::Error& error);
-  void warn_once(const std::string& text);
+  void warn_once(const std::string& text, std::string_view sqlstate = {});
 
   const Options& options_;
   const Observers& observers_;

@@ -15,8 +15,8 @@ namespace {
 
 std::string failed_pass(const Options& options, const postgres::Error& error,
                         milliseconds interval) {
-  return fmt::format("{} (SQLSTATE {}). Retrying in {}{}", error.what(), error.sqlstate(),
-                     config::format_duration(interval), rights_hint(options.invocation, error));
+  return fmt::format("{}. Retrying in {}{}", error.what(), config::format_duration(interval),
+                     rights_hint(options.invocation, error));
 }
 
 }  // namespace
@@ -34,10 +34,11 @@ void RetentionTask::emit(Step step, const std::string& text) const {
   context_.observers.emit(event);
 }
 
-void RetentionTask::warn_once(Warning warning, const std::string& about, const std::string& text) {
+void RetentionTask::warn_once(Warning warning, const std::string& about, const std::string& text,
+                              std::string_view sqlstate) {
   auto& last = warned_[about];
   if (last != text)
-    context_.observers.emit(warning_event(warning, text));
+    context_.observers.emit(warning_event(warning, text, sqlstate));
   last = text;
 }
 
@@ -55,7 +56,8 @@ void RetentionTask::run() {
     } catch (const postgres::Error& error) {
       // A lost connection is the workers' to tell; all else keeps rows that should go.
       if (error.failure() != postgres::FailureClass::kConnection)
-        warn_once(Warning::kRetentionFailed, "", failed_pass(context_.options, error, interval));
+        warn_once(Warning::kRetentionFailed, "", failed_pass(context_.options, error, interval),
+                  error.sqlstate());
       session_.reset();
     } catch (const std::exception& error) {
       warn_once(Warning::kRetentionFailed, "", error.what());

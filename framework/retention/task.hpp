@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "engine/background_task.hpp"
@@ -30,7 +31,8 @@ class RetentionTask final : public BackgroundTask {
   void run();
   void pass();
   void tell(const RetentionReport& report);
-  void warn_once(Warning warning, const std::string& about, const std::string& text);
+  void warn_once(Warning warning, const std::string& about, const std::string& text,
+                 std::string_view sqlstate = {});
   void emit(Step step, const std::string& text) const;
 
   Context& context_;

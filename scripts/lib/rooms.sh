@@ -1,8 +1,8 @@
 # shellcheck shell=bash
-# Which room of framework/ may include which (docs/architecture.md, "Modules"). Sourced by scripts/test.
+# Which module of framework/ may include which (docs/architecture.md, "Modules"). Sourced by scripts/test.
 
-# Each room may include itself, the public headers (pawl/) and the rooms that stand here. A room with
-# a store of its own is two: the tables below the engine, what uses them above it.
+# Each module may include itself, the public headers (pawl/), and the modules listed here. A module with
+# a store is two: its tables are below the engine, and the code that uses them is above.
 declare -A room_may_include=(
     [include]=''
     [text]=''
@@ -38,7 +38,7 @@ declare -A room_may_include=(
     [documents]='config ops'
 )
 
-# The room of a path below framework/: "dead_letters/store" of dead_letters/store/view.hpp.
+# The module of a path below framework/: "dead_letters/store" of dead_letters/store/view.hpp.
 room_of() {
     local folder=${1%/*}
     while [[ ! -v room_may_include[$folder] && $folder == */* ]]; do folder=${folder%/*}; done
@@ -50,7 +50,7 @@ check_rooms() {
     for file in "$root"/framework/*/; do
         file=$(basename -- "$file")
         [[ -v room_may_include[$file] ]] ||
-            fail "framework/$file: not a room that scripts/lib/rooms.sh knows; say there what it may include"
+            fail "framework/$file: scripts/lib/rooms.sh does not list this module. Add the modules that it may include"
     done
     while IFS=: read -r file line header; do
         room=$(room_of "${file#"$root/framework/"}")
@@ -61,15 +61,15 @@ check_rooms() {
         echo "${file#"$root/"}:$line: $room must not include $target" >&2
         found=1
     done < <(grep -rnE '^#include "[a-z_]+/' --include='*.[ch]pp' "$root/framework")
-    # include/pawl/testing speaks of librdkafka's numbers to users' tests.
+    # include/pawl/testing has librdkafka's numbers for users' tests.
     if grep -rnE '\<(RD_KAFKA_|rd_kafka_)|rdkafka\.h' --include='*.[ch]pp' "$root/framework" \
         --exclude-dir=kafka --exclude-dir=testing >&2; then
-        fail "librdkafka is named outside of framework/kafka; let kafka/error.hpp or its neighbours say what is meant"
+        fail "librdkafka is named outside of framework/kafka. Add what you need to framework/kafka instead"
     fi
     if grep -rnE '\<redis(Context|Reply|Command)|hiredis/' --include='*.[ch]pp' "$root/framework" \
         --exclude-dir=redis >&2; then
-        fail "hiredis is named outside of framework/redis; let redis/connection.hpp or its neighbours say what is meant"
+        fail "hiredis is named outside of framework/redis. Add what you need to framework/redis instead"
     fi
     ((found == 0)) ||
-        fail "rooms include what they must not; move the code, or change docs/architecture.md and scripts/lib/rooms.sh"
+        fail "the modules above include others that they must not. Move the code, or change docs/architecture.md and scripts/lib/rooms.sh"
 }

@@ -98,7 +98,7 @@ TEST_CASE("resume --all goes on behind a partition that has changed meanwhile, a
       "1");
   recovering.commit();
   CHECK(resume.wait(kDeadline).code == 1);
-  CHECK_THAT(resume.output(), ContainsSubstring("[0]: it is not halted any more") &&
+  CHECK_THAT(resume.output(), ContainsSubstring("[0] is no longer halted") &&
                                   ContainsSubstring("[1] was halted and is running now") &&
                                   ContainsSubstring("[2] was halted and is running now"));
   CHECK(site.sql("SELECT count(*) FROM pawl.processed_kafka_offsets WHERE state = 'running'") ==

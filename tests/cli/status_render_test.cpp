@@ -68,7 +68,7 @@ TEST_CASE("status shows what messages wait for, once for all processes") {
   CHECK(nlohmann::json::parse(status_json(status, false)).at("conditions").empty());
   pawl::Condition condition;
   condition.kind = pawl::Condition::Kind::kRemoteServiceUnreachable;
-  condition.what = "https://api.example";
+  condition.subject = "https://api.example";
   condition.since = pawl::Timestamp(std::chrono::milliseconds(kNow));
   condition.messages = 3;
   condition.cause = "refused";
@@ -90,7 +90,7 @@ TEST_CASE("status shows what messages wait for, once for all processes") {
                         {"process", "two"}}));
 
   condition.kind = pawl::Condition::Kind::kPartitionBlocked;
-  condition.what = "payments[0]";
+  condition.subject = "payments[0]";
   condition.lasting = false;
   status.conditions = {{"one", condition}};
   CHECK_FALSE(needs_somebody(status));
@@ -258,6 +258,31 @@ TEST_CASE("partitions that halt for one cause are one problem") {
   CHECK(problems[0].steps.empty());
   CHECK(problems[1].title ==
         std::vector<std::string>{"payments[2]@100", "since 05:55:00", "lag 5"});
+}
+
+TEST_CASE("status shows the action of a halt, unless the comments of its commands suffice") {
+  auto partition = halted(0);
+  auto& halt = partition.row->halt;
+  CHECK(problems_of(with({partition})).front().texts ==
+        std::vector<std::string>{"invalid input syntax 0"});
+  halt.parameters = {{"reason", "conflict"}};
+  const auto conflict = problems_of(with({partition})).front();
+  REQUIRE(conflict.texts.size() == 2);
+  CHECK_THAT(conflict.texts[1],
+             StartsWith("Use a key that is unique per event.") && EndsWith("or skip the message."));
+  CHECK(conflict.steps.size() == 2);
+  halt = {.kind = "unknown-outcome",
+          .code = "unknown_outcome",
+          .message_offset = 100,
+          .cause = "an earlier call may or may not have succeeded",
+          .parameters = {{"idempotency_key", "order-1"},
+                         {"remote_key", "f48"},
+                         {"unknown_since", "2027-01-15T07:00:00Z"}}};
+  CHECK(problems_of(with({partition})).front().texts ==
+        std::vector<std::string>{
+            "an earlier call may or may not have succeeded (unknown since 2027-01-15T07:00:00Z)",
+            "Check the call f48 with the remote service, record its outcome, then resume the "
+            "partition."});
 }
 
 TEST_CASE("the cause of a halt does not repeat the handler of its title") {

@@ -62,7 +62,7 @@ pawl::ledger::SharedCondition condition(pawl::Condition::Kind kind) {
   const bool blocked = kind == pawl::Condition::Kind::kPartitionBlocked;
   pawl::ledger::SharedCondition shared;
   shared.condition.kind = kind;
-  shared.condition.what = (blocked ? "orders[3]" : "https://api") + kEvil;
+  shared.condition.subject = (blocked ? "orders[3]" : "https://api") + kEvil;
   shared.condition.topic = blocked ? "orders" + kEvil : "";
   shared.condition.partition = blocked ? 3 : -1;
   shared.condition.since = pawl::Timestamp(std::chrono::milliseconds(1767225600000));

@@ -14,7 +14,7 @@ const ConditionWatch::Clock::time_point kStart = ConditionWatch::Clock::time_poi
 Condition unreachable(const std::string& what, std::int64_t messages = 1) {
   Condition condition;
   condition.kind = Condition::Kind::kRemoteServiceUnreachable;
-  condition.what = what;
+  condition.subject = what;
   condition.since = pawl::Timestamp(std::chrono::milliseconds(1'800'000'000'000));
   condition.messages = messages;
   condition.cause = "Connection refused";
@@ -26,7 +26,7 @@ std::string told(const std::vector<ConditionWatch::News>& news) {
   std::string text;
   for (const auto& [condition, ended] : news) {
     text += fmt::format("{}{} {} {}", text.empty() ? "" : ", ", ended ? "ended" : "began",
-                        condition.what, condition.messages);
+                        condition.subject, condition.messages);
   }
   return text;
 }

@@ -69,7 +69,8 @@ class DamagedLog {
   void recreate(const std::string& tag, int count, bool taken_away = false) {
     world.broker().delete_topic(world.topic());
     for (int p = 0; taken_away && p < 2; ++p)
-      process_->wait_for_output(fmt::format("EVENT partition_revoked {} {} ", world.topic(), p), 120s);
+      process_->wait_for_output(fmt::format("EVENT partition_revoked {} {} ", world.topic(), p),
+                                120s);
     world.broker().create_topic(world.topic(), 2);
     for (int p = 0; p < 2; ++p)
       send(tag, p, count);

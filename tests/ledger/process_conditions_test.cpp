@@ -11,7 +11,7 @@ ProcessCondition of(const std::string& owner, Condition::Kind kind, const std::s
                     int since, std::int64_t messages) {
   Condition condition;
   condition.kind = kind;
-  condition.what = what;
+  condition.subject = what;
   condition.since = pawl::Timestamp(std::chrono::milliseconds(since));
   condition.messages = messages;
   return {owner, condition};

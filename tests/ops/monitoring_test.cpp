@@ -252,13 +252,13 @@ TEST_CASE("what messages wait for stands in the status and in metrics while it l
                                    !ContainsSubstring("pawl_partition_blocked"));
   auto& remote = look.conditions.emplace_back();
   remote.kind = pawl::Condition::Kind::kRemoteServiceUnreachable;
-  remote.what = "https://api.example";
+  remote.subject = "https://api.example";
   remote.since = pawl::Timestamp(std::chrono::milliseconds(1'800'000'000'000));
   remote.messages = 12;
   remote.cause = "refused";
   auto& blocked = look.conditions.emplace_back();
   blocked.kind = pawl::Condition::Kind::kPartitionBlocked;
-  blocked.what = "t[3]";
+  blocked.subject = "t[3]";
   blocked.topic = "t";
   blocked.partition = 3;
   CHECK(violation(nlohmann::json::parse(body("/status")), json_schemas().at(kStatusPage)).empty());

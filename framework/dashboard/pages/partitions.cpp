@@ -108,7 +108,7 @@ std::string condition_badge(const Condition& condition) {
 std::string conditions_html(const std::vector<ledger::SharedCondition>& conditions) {
   std::string text;
   for (const auto& [condition, owners] : conditions) {
-    const auto what = escape(condition.what);
+    const auto what = escape(condition.subject);
     text += fmt::format(
         "<article class=\"halt\"><p class=\"why\">{} {} {}.</p><p class=\"meta\">Reported by "
         "{}</p></article>\n",

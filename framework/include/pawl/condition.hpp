@@ -32,7 +32,7 @@ struct Condition {
 
   Kind kind{};
   /// The endpoint ("https://api.example:8443"), or the partition ("payments[7]").
-  std::string what = {};
+  std::string subject = {};
   std::string topic = {};       ///< of kPartitionBlocked; otherwise empty
   std::int32_t partition = -1;  ///< of kPartitionBlocked; otherwise -1
   Timestamp since{};            ///< UTC, in milliseconds

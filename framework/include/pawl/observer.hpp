@@ -56,7 +56,7 @@ enum class Step {
   kPartitionHalted,          ///< the partition stopped; detail: the cause, offset = stored offset
   kPartitionPaused,          ///< an operator paused the partition
   kPartitionRevoked,         ///< Kafka revoked the partition
-  kPartitionReleased,        ///< PostgreSQL has stored that this process gave it back
+  kPartitionReleased,        ///< PostgreSQL has stored that this process released it
   kPartitionCaughtUp,        ///< the end of the log is reached; offset = that end
   kLogEndChanged,            ///< Kafka reports another end of the log; offset = that end
   kDatabaseConnected,        ///< a worker connected to PostgreSQL (topic empty)
@@ -128,7 +128,7 @@ enum class Warning {
   kFailureNotStored,            ///< a failed attempt or a dead letter cannot be stored yet
   kLogEndNotStored,             ///< the end of a log cannot be stored yet
   kHaltNotStored,               ///< a halt cannot be stored yet
-  kReleaseNotStored,            ///< that this process gave a partition back cannot be stored
+  kReleaseNotStored,            ///< that this process released a partition cannot be stored
   kProcessNotRegistered,        ///< processes of the group cannot be compared with this one
   kCommitsNotDurable,           ///< durability = "replayable": commits cannot be flushed now
   kCallbackFailed,              ///< a callback for duplicates threw

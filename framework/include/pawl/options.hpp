@@ -491,7 +491,7 @@ struct HandlerOptions {
   std::optional<MissingKey> missing_key;
   std::optional<Conflict> conflict;
   std::optional<std::size_t> max_response;
-  /// How long its keys are kept, instead of RetentionOptions::keys; 1 s..3650 days, 0: for ever.
+  /// How long its keys are kept, instead of RetentionOptions::keys; 1 s..3650 days, 0: forever.
   /// The longest retention of a scope applies to all keys of the scope.
   std::optional<milliseconds> retention;
   /// Messages of one partition that are processed concurrently, 1..1000 (docs/concurrency.md).
