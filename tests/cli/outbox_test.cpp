@@ -364,7 +364,7 @@ TEST_CASE("retention removes what was given up of the outbox, and nothing that w
       "   FROM generate_series(1, 1205) n");
   const auto dry = site.prune({"--dry-run"});
   INFO(dry.out << dry.err);
-  CHECK_THAT(dry.out, ContainsSubstring("1200 discarded messages of the outbox"));
+  CHECK_THAT(dry.out, ContainsSubstring("1,200 discarded messages of the outbox"));
   CHECK(site.sql("SELECT count(*) FROM pawl.outbox_failed") == "1205");
   CHECK(nlohmann::json::parse(site.prune({"--json"}).out).at("outbox_discarded") == 1200);
   CHECK(site.sql("SELECT string_agg(status, ' ' ORDER BY outbox_id) FROM pawl.outbox_failed") ==

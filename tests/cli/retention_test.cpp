@@ -126,7 +126,7 @@ TEST_CASE("what waits for another consumer of a named scope keeps its keys") {
   other.drain();
   CHECK(one.payments() == "11");
   // The ten vouch for the duplicates now, for as long again.
-  CHECK_THAT(one.prune().out, ContainsSubstring("removed 1 keys"));
+  CHECK_THAT(one.prune().out, ContainsSubstring("removed 1 key,"));
   one.age_keys("10 hours");
   CHECK_THAT(one.prune().out, ContainsSubstring("removed 10 keys"));
 }
@@ -173,7 +173,7 @@ TEST_CASE("of handlers that share a scope the longest retention counts, also of 
   one.age_keys("90 minutes");
   CHECK_THAT(one.run({"prune"}).out, ContainsSubstring("removed 0 keys"));
   one.age_keys("31 minutes");
-  CHECK_THAT(one.run({"prune"}).out, ContainsSubstring("removed 1 keys"));
+  CHECK_THAT(one.run({"prune"}).out, ContainsSubstring("removed 1 key,"));
 }
 
 TEST_CASE("a letter is replayed as long as its own handler keeps keys") {

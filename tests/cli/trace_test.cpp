@@ -83,7 +83,7 @@ TEST_CASE("the log says of which trace a message is, in every way in which it en
     CHECK(line.value("span_id", "") == kParent.substr(36, 16));
   }
   for (const auto& [event, offset] : std::vector<std::pair<std::string, std::int64_t>>{
-           {"message_dead_lettered", 2}, {"message_committed", 3}}) {
+           {"attempt_failed", 2}, {"message_committed", 3}}) {
     CAPTURE(event);
     const auto& line = lines[{event, offset}];
     REQUIRE(line.is_object());
