@@ -69,7 +69,7 @@ Chosen chosen(const CLI::App& root) {
 
 /// The error of a command line that CLI11 rejects.
 std::string text_of(const CLI::ParseError& error) {
-  const std::string why = error.what();
+  std::string why = error.what();
   if (dynamic_cast<const CLI::ValidationError*>(&error) != nullptr)
     return "invalid value for " + why;
   if (why == "--config is required")

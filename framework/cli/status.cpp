@@ -156,7 +156,7 @@ class Watch {
   }
 
   [[nodiscard]] std::string hint() const {
-    const auto every =
+    auto every =
         paused_ ? std::string("paused") : "every " + config::format_duration(interval_);
     if (!keys_->available())
       return every;
