@@ -113,7 +113,7 @@ class Renderer {
 
   [[nodiscard]] std::string shown(const VerdictPart& part) const {
     using Level = VerdictPart::Level;
-    const auto text = printable(part.text);
+    auto text = printable(part.text);
     switch (part.level) {
       case Level::kGood:
         return painted(terminal_, Color::kGreen, text);

@@ -162,7 +162,7 @@ std::string error_text(const std::string& error) {
 
 std::string short_error(const std::string& sqlstate, const std::string& error) {
   constexpr std::string_view kConstraint = " constraint \"";
-  const auto line = first_line(error_text(error));
+  auto line = first_line(error_text(error));
   if (sqlstate.empty())
     return line;
   // Class 23: integrity constraint violation.

@@ -83,7 +83,7 @@ std::string word_of(const LogValue& value) {
     return *flag ? "true" : "false";
   if (const auto* number = std::get_if<std::int64_t>(&value))
     return std::to_string(*number);
-  const auto text = one_line(std::get<std::string>(value), false);
+  auto text = one_line(std::get<std::string>(value), false);
   if (!text.empty() && text.find_first_of(" \"=") == std::string::npos)
     return text;
   std::string quoted = "\"";
