@@ -156,8 +156,7 @@ class Watch {
   }
 
   [[nodiscard]] std::string hint() const {
-    auto every =
-        paused_ ? std::string("paused") : "every " + config::format_duration(interval_);
+    auto every = paused_ ? std::string("paused") : "every " + config::format_duration(interval_);
     if (!keys_->available())
       return every;
     return fmt::format("{}   q quit   p {}   t {}   space {}", every,

@@ -108,7 +108,6 @@ const char* meaning(RunResult result) {
 LogObserver::LogObserver(const Options& options)
     : invocation_(options.invocation),
       progress_interval_(options.log.progress_interval),
-      error_details_(options.log.error_details),
       log_(options),
       repeats_(kRepeatInterval),
       outage_(kConnectionQuiet),
@@ -246,9 +245,6 @@ void LogObserver::handle(const Event& event) {
   if (!log_.writes(event_row(event).level))
     return;
   auto line = ops::line_of(event, invocation_);
-  // The outcome of a final attempt repeats its cause, but not PostgreSQL's DETAIL.
-  if (line && error_details_ && event.step == Step::kAttemptFailed && event.is_final)
-    line->level = spdlog::level::warn;
   if (!line || !log_.writes(line->level))
     return;
   // What led there is written before it, and not a minute later.

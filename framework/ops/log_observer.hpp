@@ -73,7 +73,6 @@ class LogObserver final : public Observer {
 
   const InvocationOptions invocation_;
   const std::chrono::milliseconds progress_interval_;
-  const bool error_details_;
   const LogWriter log_;
 
   Counters counters_;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "config/invocation.hpp"
 #include "message/traceparent.hpp"
 #include "ops/event_table.hpp"
@@ -85,11 +87,19 @@ void add_fields(LogLine& line, const Event& event) {
   }
 }
 
+/// Another line has the text as well: that of the first attempt, or that of the consequence. A last
+/// attempt whose text has PostgreSQL's DETAIL is not final in this sense.
+bool repeats_another_line(const Event& event) {
+  const bool retried = std::ranges::any_of(
+      event.fields, [](const auto& field) { return field.name == "retry_in_ms"; });
+  return event.is_final || (event.attempt > 1 && retried);
+}
+
 spdlog::level::level_enum level_of(const Event& event) {
   const auto level = event_row(event).level;
   if (event.step == Step::kPartitionFenced && event.by_operator)
     return spdlog::level::info;
-  if (event.step == Step::kAttemptFailed && (event.attempt > 1 || event.is_final))
+  if (event.step == Step::kAttemptFailed && repeats_another_line(event))
     return spdlog::level::debug;
   return level;
 }

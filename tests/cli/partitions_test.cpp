@@ -73,7 +73,7 @@ TEST_CASE("a pause does not overwrite a halt that came after the partition was r
   halting.commit();
   CHECK(pause.wait(kDeadline).code == 1);
   CHECK_THAT(pause.output(),
-             ContainsSubstring("not running any more") && ContainsSubstring("nothing was changed"));
+             ContainsSubstring("no longer running") && ContainsSubstring("nothing was changed"));
   CHECK(site.sql("SELECT state || ' ' || halt_cause FROM pawl.processed_kafka_offsets") ==
         "halted poison");
 }

@@ -210,7 +210,7 @@ TEST_CASE("a bad call of status ends with 2 and says what is wrong") {
   CHECK(site.run({"status", "--fail-on", "rain"}).code == 2);
   const auto watch = site.run({"status", "--watch", "soon"});
   CHECK(watch.code == 2);
-  CHECK_THAT(watch.err, ContainsSubstring("100ms and 1h"));
+  CHECK_THAT(watch.err, ContainsSubstring("from 100ms to 1h"));
   CHECK(site.run({"status", "--watch", "1s", "--exit-code"}).code == 2);
 }
 

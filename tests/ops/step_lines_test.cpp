@@ -118,6 +118,12 @@ TEST_CASE("the first attempt that is retried is a warning, further ones and the 
   failed.attempt = 1;
   failed.is_final = true;
   CHECK(said(failed).starts_with("debug "));
+  // The last attempt, and only this line has PostgreSQL's DETAIL.
+  failed.is_final = false;
+  failed.attempt = 7;
+  const std::array last{EventField{"max_attempts", 7}};
+  failed.fields = last;
+  CHECK(said(failed).starts_with("warn "));
 }
 
 TEST_CASE("a dead letter and a halt have what identifies the message, and the command that helps") {
