@@ -18,8 +18,6 @@
 namespace pawl::ops {
 namespace {
 
-using spdlog::level::level_enum;
-
 constexpr std::chrono::milliseconds kTick{500};
 constexpr std::chrono::milliseconds kRepeatInterval{60000};
 constexpr std::chrono::milliseconds kConnectionQuiet{1000};
