@@ -1,6 +1,7 @@
 // Connections to Kafka that break, or fall silent, around the requests of the relay's transactions:
 // nobody has told it then whether Kafka has the batch.
 #include <csignal>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -142,11 +143,28 @@ TEST_CASE("a connection that fails around a request of a Kafka transaction costs
   CHECK(outbox.wrong_with_copies() == "");
 }
 
-TEST_CASE("a lane is given up when Kafka stays away at the end of a transaction, and finds out") {
-  const auto fault = GENERATE(KafkaFault::kCutBefore, KafkaFault::kCutAfter);
-  // By the process itself, once Kafka is back, or by another one after its death.
-  const bool dies = GENERATE(false, true);
-  CAPTURE(static_cast<int>(fault), dies);
+TEST_CASE("a lane is given up when Kafka stays away in a transaction, and finds out") {
+  enum class Next : std::uint8_t { kGoesOn, kDies, kIsStopped };  // before Kafka is back
+  struct Row {
+    KafkaRequest request;
+    KafkaFault fault;
+    Next next;
+    const char* given_up_at;
+  };
+  const auto* const ending = "committing a Kafka transaction";
+  // librdkafka waits there for as long as it has no broker, whatever time it is given.
+  const auto* const sending = "sending the batch's number";
+  const auto row = GENERATE_COPY(values<Row>({
+      {KafkaRequest::kEndTxn, KafkaFault::kCutBefore, Next::kGoesOn, ending},
+      {KafkaRequest::kEndTxn, KafkaFault::kCutBefore, Next::kDies, ending},
+      {KafkaRequest::kEndTxn, KafkaFault::kCutAfter, Next::kGoesOn, ending},
+      {KafkaRequest::kEndTxn, KafkaFault::kCutAfter, Next::kDies, ending},
+      {KafkaRequest::kAddOffsetsToTxn, KafkaFault::kCutBefore, Next::kGoesOn, sending},
+      {KafkaRequest::kAddOffsetsToTxn, KafkaFault::kCutBefore, Next::kIsStopped, sending},
+      {KafkaRequest::kTxnOffsetCommit, KafkaFault::kCutBefore, Next::kGoesOn, sending},
+      {KafkaRequest::kTxnOffsetCommit, KafkaFault::kCutBefore, Next::kIsStopped, sending},
+  }));
+  CAPTURE(static_cast<int>(row.request), static_cast<int>(row.fault), static_cast<int>(row.next));
   auto& proxy = ProxiedBroker::shared().proxy();
   OutboxWorld outbox(nullptr, &ProxiedBroker::shared().broker());
   outbox.world().set("kafka.bootstrap_servers=" + proxy.bootstrap());
@@ -154,50 +172,22 @@ TEST_CASE("a lane is given up when Kafka stays away at the end of a transaction,
   const ShowOnFailure show("relay", *process);
   outbox.publish(200);
   outbox.wait_until_published();
-  proxy.arm(KafkaRequest::kEndTxn, fault, true);
+  proxy.arm(row.request, row.fault, true);
   outbox.publish(200);
-  if (dies) {
-    wait_until([&] { return proxy.happened(); }, 60s, "the end of a transaction");
+  if (row.next == Next::kDies) {
+    wait_until([&] { return proxy.happened(); }, 60s, "the request to come");
     process->kill(SIGKILL);
     process->wait(60s);
     outbox.forget_the_dead();
   } else {
-    process->wait_for_output("committing a Kafka transaction", 60s);
+    process->wait_for_output(row.given_up_at, 60s);
   }
-  REQUIRE(outbox.waiting() > 0);
-  proxy.come_back();
-  const auto second = dies ? outbox.start() : nullptr;
-  auto& alive = dies ? *second : *process;
-  const ShowOnFailure show_alive("what is left", alive);
-  outbox.publish(200);
-  outbox.wait_until_published();
-  stop_cleanly(alive);
-  CHECK(outbox.wrong() == "");
-  CHECK(outbox.wrong_with_copies() == "");
-}
-
-// librdkafka waits there for as long as it has no broker, whatever time it is given.
-TEST_CASE("a lane is given up when Kafka stays away at a step before the end of a transaction") {
-  const auto request = GENERATE(KafkaRequest::kAddOffsetsToTxn, KafkaRequest::kTxnOffsetCommit);
-  // The process goes on once Kafka is back, or it is stopped before.
-  const bool stops = GENERATE(false, true);
-  CAPTURE(static_cast<int>(request), stops);
-  auto& proxy = ProxiedBroker::shared().proxy();
-  OutboxWorld outbox(nullptr, &ProxiedBroker::shared().broker());
-  outbox.world().set("kafka.bootstrap_servers=" + proxy.bootstrap());
-  const auto process = outbox.start();
-  const ShowOnFailure show("relay", *process);
-  outbox.publish(200);
-  outbox.wait_until_published();
-  proxy.arm(request, KafkaFault::kCutBefore, true);
-  outbox.publish(200);
-  process->wait_for_output("sending the batch's number", 60s);
-  if (stops)
+  if (row.next == Next::kIsStopped)
     stop_cleanly(*process);
   REQUIRE(outbox.waiting() > 0);
   proxy.come_back();
-  const auto second = stops ? outbox.start() : nullptr;
-  auto& alive = stops ? *second : *process;
+  const auto second = row.next == Next::kGoesOn ? nullptr : outbox.start();
+  auto& alive = second ? *second : *process;
   const ShowOnFailure show_alive("what is left", alive);
   outbox.publish(200);
   outbox.wait_until_published();
