@@ -1,7 +1,24 @@
 # shellcheck shell=bash
-# The formatter and the linter, pinned (scripts/setup --dev installs them). Sourced by scripts/test.
+# The formatter and the linter, pinned (scripts/setup --dev installs them). Sourced by scripts/setup and scripts/test.
 
-lint_major=19
+# One formatter on every Debian: versions disagree about layout.
+format_major=19
+# From PyPI: before release 21 clang-tidy matched every declaration of the system's headers, which took
+# most of its time.
+clang_tidy=$deps/clang-tidy/bin/clang-tidy
+
+setup_clang_tidy() {
+    local folder=$deps/clang-tidy recipe
+    recipe=$(sha256sum "$root/scripts/lib/clang-tidy-requirements.txt" | cut -d' ' -f1)
+    if [[ -e $folder/.complete && $(<"$folder/.complete") == "$recipe" ]]; then
+        say "  clang-tidy: there"
+        return
+    fi
+    say "  fetching clang-tidy"
+    rm -rf -- "$folder"
+    install_wheels "$folder" clang-tidy-requirements.txt
+    echo "$recipe" >"$folder/.complete"
+}
 
 # Every C++ file of ours, whether committed yet or not, with a zero byte behind each.
 cpp_files() {
@@ -19,8 +36,8 @@ check_format() {
         [[ ! -e $root/$file ]] || files+=("$root/$file")
     done < <(cpp_files)
     ((${#files[@]})) || fail "found no C++ files to check"
-    "clang-format-$lint_major" --dry-run --Werror "${files[@]}" ||
-        fail "the format differs. Run clang-format-$lint_major -i on the files above"
+    "clang-format-$format_major" --dry-run --Werror "${files[@]}" ||
+        fail "the format differs. Run clang-format-$format_major -i on the files above"
 }
 
 # Files that passed, by what they were: for all checkouts of a user, as ccache keeps what was compiled.
@@ -46,13 +63,13 @@ lint_file() { # BUILD FILE
             -e 's/ -o [^ ]* -c / -E -C /' -e 's/^.*ccache //')
     # With its comments, because a NOLINT is one; and without the checkout's own place.
     key=$(set -o pipefail; {
-        "clang-tidy-$lint_major" --version
+        "$clang_tidy" --version
         cat "$root/.clang-tidy"
         echo "$command"
         cd -- "$build" && eval "$command"
     } | sed "s#$root_pattern#.#g" | sha256sum | cut -d' ' -f1) || return 1
     [[ ! -e $lint_passed/$key ]] || return 0
-    "clang-tidy-$lint_major" --quiet -p "$build/lint" "$file" 2> >(grep -v 'warnings generated' >&2) ||
+    "$clang_tidy" --quiet -p "$build/lint" "$file" 2> >(grep -v 'warnings generated' >&2) ||
         return 1
     : >"$lint_passed/$key"
 }
@@ -70,7 +87,7 @@ check_lint() { # BUILD
     done < <(sed -n 's/^ *"file": "\(.*\)",\{0,1\}$/\1/p' "$1/compile_commands.json" | sort -u)
     ((${#files[@]})) || fail "found no C++ files to lint in $1/compile_commands.json"
     export -f lint_file
-    export root root_pattern lint_major lint_passed
+    export root root_pattern clang_tidy lint_passed
     printf '%s\0' "${files[@]}" |
         xargs -0 -P "$(nproc)" -n 1 bash -c 'lint_file "$@"' lint "$1" ||
         fail "clang-tidy found the problems above. A suppression needs its reason next to it"

@@ -9,9 +9,6 @@ build_packages=(
     prometheus-cpp-dev
 )
 
-# One pinned formatter and linter on every Debian: versions disagree about layout.
-llvm_major=19
-
 package_installed() {
     # pkg-config is a virtual name for pkgconf on Debian 13.
     dpkg-query -W -f='${db:Status-Status}\n' "$1" 2>/dev/null | grep -qx installed && return
@@ -57,8 +54,8 @@ missing_packages() {
         # tests/cases, with the same Python.
         package_installed python3-psycopg || echo python3-psycopg
         package_installed python3-confluent-kafka || echo python3-confluent-kafka
-        command -v "clang-format-$llvm_major" >/dev/null || echo "clang-format-$llvm_major"
-        command -v "clang-tidy-$llvm_major" >/dev/null || echo "clang-tidy-$llvm_major"
+        command -v "clang-format-$format_major" >/dev/null || echo "clang-format-$format_major"
+        missing_wheel_packages
     fi
 }
 

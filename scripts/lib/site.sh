@@ -9,7 +9,7 @@ zensical=$deps/site/bin/zensical
 mermaid=$deps/site/mermaid.min.js
 
 missing_site_packages() {
-    python3 -c 'import ensurepip' 2>/dev/null || echo python3-venv
+    missing_wheel_packages
     command -v npm >/dev/null || echo npm
 }
 
@@ -23,10 +23,7 @@ setup_site() {
     fi
     say "  fetching Zensical and Mermaid $mermaid_version"
     rm -rf -- "$folder"
-    python3 -m venv "$folder" || fail "python3 -m venv failed; the reason is above"
-    "$folder/bin/pip" --quiet --disable-pip-version-check install --require-hashes --only-binary=:all: \
-        --requirement "$root/scripts/lib/site-requirements.txt" ||
-        fail "could not install Zensical; the reason is above"
+    install_wheels "$folder" site-requirements.txt
     (cd -- "$scratch" && npm pack --silent "mermaid@$mermaid_version" >/dev/null) ||
         fail "could not fetch Mermaid $mermaid_version; npm's reason is above"
     echo "$mermaid_sha256  $scratch/mermaid-$mermaid_version.tgz" | sha256sum --check --quiet ||
