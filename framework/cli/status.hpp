@@ -110,9 +110,12 @@ struct StatusBlock {
 [[nodiscard]] std::string status_text(const Status& status, const StatusView& view = {});
 /// The status as one JSON object, for machines.
 [[nodiscard]] std::string status_json(const Status& status, bool indented);
+/// Live processes that wait for Kafka, by name. They own no partition, or may lose theirs.
+[[nodiscard]] std::vector<std::string> kafka_waits(const Status& status);
 /// Whether an operator should look, whatever else is asked for: a partition is halted, no offset is
 /// stored for this consumer or for one of its topics, a named topic does not exist, the outbox is
-/// late, a remote service is unreachable, or a partition has waited for a lock for long.
+/// late, a remote service or Kafka is unreachable for a process, or a partition has waited for a
+/// lock for long.
 [[nodiscard]] bool needs_somebody(const Status& status);
 
 /// One statement of the verdict.

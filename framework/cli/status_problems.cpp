@@ -166,12 +166,33 @@ class Problems {
 
   void add_conditions() {
     for (const auto& [condition, owners] : ledger::shared_conditions(status_.conditions)) {
+      if (condition.kind == Condition::Kind::kKafkaUnreachable) {
+        add_kafka_wait(condition, owners);
+        continue;
+      }
       auto& shown =
           add(condition.kind == Condition::Kind::kPartitionBlocked ? "BLOCKED" : "UNREACHABLE",
               {condition.subject});
       shown.texts = {fmt::format("{} {}.", condition.subject, engine::text_of(condition)),
                      fmt::format("Reported by {}.", fmt::join(owners, ", "))};
     }
+  }
+
+  /// Another process would wait as well.
+  void add_kafka_wait(const Condition& condition, const std::vector<std::string>& owners) {
+    auto& shown = add("WAITING FOR KAFKA", {counted(std::ssize(owners), "process", "processes"),
+                                            since_text(ledger::to_string(condition.since))});
+    shown.texts = {
+        fmt::format("{} {} for Kafka since {}: {}.",
+                    counted(std::ssize(owners), "process", "processes"),
+                    owners.size() == 1 ? "waits" : "wait", ledger::to_string(condition.since),
+                    condition.cause),
+        fmt::format("Running: {}. Do not start another process: it would wait as well.",
+                    fmt::join(owners, ", ")),
+        fmt::format("Check the brokers {}, and the network to them. The processes continue "
+                    "automatically when Kafka responds.",
+                    condition.subject)};
+    shown.steps = {{command("check")}};
   }
 
   /// Partitions that a process has owned before. A process without a session was killed, or
@@ -188,10 +209,13 @@ class Problems {
     }
     if (unowned.empty())
       return;
+    const auto waiting = kafka_waits(status_);
     std::vector<std::string> running;
     std::vector<std::string> silent;
-    for (const auto& process : status_.processes)
-      (last_owners.contains(process) ? silent : running).push_back(process);
+    for (const auto& process : status_.processes) {
+      if (std::ranges::find(waiting, process) == waiting.end())
+        (last_owners.contains(process) ? silent : running).push_back(process);
+    }
     const auto count = std::ssize(unowned);
     auto& shown = add("UNOWNED", {counted(count, "partition", "partitions"), names_of(unowned)});
     shown.texts = {fmt::format("No message is processed there until a process takes {}.",
@@ -203,6 +227,13 @@ class Problems {
           "Running: {}. No action needed: Kafka assigns the partitions. After a process exits "
           "without leaving the group, Kafka keeps its partitions for {}.",
           fmt::join(running, ", "), status_.place_kept));
+      return;
+    }
+    if (!waiting.empty()) {
+      shown.texts.push_back(fmt::format(
+          "Running: {}. {} the partitions when Kafka responds.", fmt::join(waiting, ", "),
+          waiting.size() == 1 ? "The process waits for Kafka and takes"
+                              : "The processes wait for Kafka and take"));
       return;
     }
     if (!silent.empty()) {

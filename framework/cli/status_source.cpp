@@ -78,6 +78,15 @@ std::vector<std::string> unstored_topics(const Status& status) {
   return topics;
 }
 
+std::vector<std::string> kafka_waits(const Status& status) {
+  std::set<std::string> processes;
+  for (const auto& [owner, condition] : status.conditions) {
+    if (condition.kind == Condition::Kind::kKafkaUnreachable)
+      processes.insert(owner);
+  }
+  return {processes.begin(), processes.end()};
+}
+
 bool needs_somebody(const Status& status) {
   // Patterns may mean nothing yet; who has never run is another matter.
   const bool nothing = status.partitions.empty() && !(status.known && status.awaits_topics);

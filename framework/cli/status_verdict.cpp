@@ -71,6 +71,8 @@ Verdict verdict_parts(const Status& status) {
   state(Level::kWarn, of(counts.stalled), "stalled", "stalled");
   state(Level::kWarn, of(counts.retrying), "retrying", "retrying");
   state(Level::kWarn, of(counts.on_probation), "on probation", "on probation");
+  state(Level::kBad, std::ssize(kafka_waits(status)), "process waits for Kafka",
+        "processes wait for Kafka");
   const auto conditions = ledger::shared_conditions(status.conditions);
   for (const auto& [kind, one, many] : kConditions) {
     state(Level::kBad,
@@ -82,7 +84,11 @@ Verdict verdict_parts(const Status& status) {
   }
   state(Level::kWarn,
         std::ranges::count_if(conditions,
-                              [](const auto& shared) { return !shared.condition.lasting; }),
+                              [](const auto& shared) {
+                                return shared.condition.kind ==
+                                           Condition::Kind::kPartitionBlocked &&
+                                       !shared.condition.lasting;
+                              }),
         "waiting for a lock", "waiting for locks");
   if (status.outbox && status.outbox->late())
     verdict.states.push_back({Level::kBad, "outbox late"});

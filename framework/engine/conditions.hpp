@@ -2,10 +2,12 @@
 
 #include <chrono>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "engine/reachability.hpp"
 #include "pawl/condition.hpp"
 
 namespace pawl::engine {
@@ -13,6 +15,12 @@ namespace pawl::engine {
 /// The text that log, alerts, dashboard, and `pawl status` show after Condition::subject:
 /// sentences, the last one without its period.
 [[nodiscard]] std::string text_of(const Condition& condition);
+
+/// The condition of a process whose Kafka is unreachable; nullopt: `outage` is. It is lasting once
+/// the outage has lasted for 10 s, because a single request may fail during a restart of a broker.
+[[nodiscard]] std::optional<Condition> kafka_condition(
+    const std::optional<Reachability::Outage>& outage, const std::string& bootstrap_servers,
+    Timestamp now);
 
 /// Which conditions are news: each is reported when it begins, again each minute while it lasts,
 /// and when it ends. Knows no clock. One thread.

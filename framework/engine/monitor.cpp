@@ -138,6 +138,10 @@ std::vector<Condition> Monitor::conditions() const {
     condition.cause = texts::bounded(blocked.cause, texts::kLongestCause);
     condition.lasting = blocked.lasting;
   }
+  if (auto kafka = kafka_condition(
+          context_.kafka_reachable.outage(), context_.options.kafka.bootstrap_servers,
+          std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now())))
+    found.push_back(*std::move(kafka));
   return found;
 }
 
@@ -153,7 +157,10 @@ void Monitor::tell_conditions() {
   using Kind = Condition::Kind;
   auto now = conditions();
   auto lasting = now;
-  std::erase_if(lasting, [](const Condition& condition) { return !condition.lasting; });
+  // Reachability reports Kafka.
+  std::erase_if(lasting, [](const Condition& condition) {
+    return !condition.lasting || condition.kind == Kind::kKafkaUnreachable;
+  });
   for (const auto& [condition, ended] : conditions_.look(lasting, Clock::now())) {
     const bool blocked = condition.kind == Kind::kPartitionBlocked;
     Event event;

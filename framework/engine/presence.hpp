@@ -27,6 +27,8 @@ class Presence {
   Presence(const Options& options, const Registry& registry, ledger::ConsumerId consumer,
            const std::string& owner, const Observers& observers, const StatusBoard& board);
 
+  [[nodiscard]] ledger::ConsumerId consumer() const { return consumer_; }
+
   /// When it is due, and no other worker is at it; false: it is not. Throws postgres::Error,
   /// postgres::InDoubt.
   bool tell(postgres::Session& session);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <utility>
 
 namespace pawl::engine {
@@ -29,6 +30,11 @@ bool Reachability::is_away() const {
   return away_;
 }
 
+std::optional<Reachability::Outage> Reachability::outage() const {
+  const std::scoped_lock lock(mutex_);
+  return away_ ? std::optional(Outage{since_, why_}) : std::nullopt;
+}
+
 std::string Reachability::problem() const {
   const std::scoped_lock lock(mutex_);
   return why_;
@@ -50,8 +56,11 @@ void Reachability::update(const std::string& why) {
   const bool away = silent_ || !refused_.empty();
   // A success of one user is no new reason for what is refused to another.
   const bool other_reason = away && !why.empty() && why != why_;
-  if (std::exchange(away_, away) == away && !other_reason)
+  const bool was_away = std::exchange(away_, away);
+  if (was_away == away && !other_reason)
     return;
+  if (!was_away)
+    since_ = std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
   why_ = why;
   tell(away ? lost_ : back_, why);
 }

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 
 #include "engine/observers.hpp"
+#include "pawl/message.hpp"
 #include "pawl/topic_partition.hpp"
 
 namespace pawl::engine {
@@ -28,6 +30,12 @@ class Reachability {
 
   /// As told last.
   [[nodiscard]] bool is_away() const;
+  /// An outage that is in progress.
+  struct Outage {
+    Timestamp since;
+    std::string why;  ///< the latest reason
+  };
+  [[nodiscard]] std::optional<Outage> outage() const;
   /// The latest reason why the server is unreachable; empty: it is reachable.
   [[nodiscard]] std::string problem() const;
 
@@ -47,6 +55,7 @@ class Reachability {
   bool silent_ = false;
   std::set<TopicPartition> refused_;
   bool away_ = false;  ///< as told last
+  Timestamp since_;    ///< of the outage
   std::string why_;    ///< likewise
 };
 

@@ -3,15 +3,18 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <chrono>
 #include <set>
 #include <thread>
 
 #include "config/invocation.hpp"
+#include "engine/conditions.hpp"
 #include "engine/owner.hpp"
 #include "engine/shutdown_watch.hpp"
 #include "handlers/atomicity.hpp"
 #include "handlers/bytes_binding.hpp"
 #include "handlers/sequences.hpp"
+#include "ledger/register_view.hpp"
 #include "pawl/errors.hpp"
 
 namespace pawl::engine {
@@ -20,6 +23,9 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kPoll{100};
+/// The longest pause before Kafka is asked again at the start, with room for the request itself:
+/// the rows of a process that waits must stay younger than ledger::kLiveProcess.
+constexpr milliseconds kKafkaRetry{5000};
 /// A group that nobody left behind assigns its partitions sooner.
 constexpr milliseconds kGroupPatience{5000};
 /// For calls to end that were told to, and for what they say to be stored.
@@ -37,6 +43,7 @@ Supervisor::Supervisor(const Options& options, const Registry& registry,
       router_(options, registry),
       observers_(std::move(observers)),
       client_(new_client(1)),
+      owner_(make_owner()),
       make_tasks_(std::move(tasks)) {}
 
 /// As leave() does it, where an exception came before that.
@@ -213,12 +220,12 @@ RunResult Supervisor::run() {
 
 bool Supervisor::connect() {
   Backoff backoff(options_.postgres.retry_initial, options_.postgres.retry_max);
-  std::string last_problem;
   std::set<std::string> said;
   const auto await = [this](const std::string& what) {
     const std::scoped_lock lock(stop_mutex_);
     awaited_ = what;
   };
+  std::string last_problem;
   const auto report = [&](Warning warning, std::string problem) {
     if (problem == last_problem)
       return;
@@ -226,38 +233,41 @@ bool Supervisor::connect() {
     await(last_problem);
     warn(warning, last_problem);
   };
+  const auto wait_for_database = [&](const std::string& why) {
+    database_reachable_.failed(why);
+    report(Warning::kDatabaseUnreachableAtStart, fmt::format("{}. Waiting for PostgreSQL", why));
+  };
+  // Stays open during the wait for Kafka, because a stop removes the rows of this process over it.
+  std::optional<postgres::Session> session;
   while (!stop_) {
+    auto pause = backoff.next();
     try {
       auto settings = session_settings(options_);
       settings.unwanted = &stop_;
-      postgres::Session session(settings);
-      if (session.connected_read_only()) {
+      session.reset();
+      session.emplace(settings);
+      if (session->connected_read_only()) {
         throw postgres::Error::connection_lost(kReadOnlyServer);
       }
       database_reachable_.answered();
-      ledger::require_schema(session, options_.postgres.schema,
+      ledger::require_schema(*session, options_.postgres.schema,
                              command_text(options_.invocation, "migrate up"));
       for (const auto& problem :
-           handlers::check_sequences(session, options_.postgres.schema, &router_).problems) {
+           handlers::check_sequences(*session, options_.postgres.schema, &router_).problems) {
         if (said.insert(problem).second)
           warn(Warning::kSequenceBehind, problem);
       }
-      const auto cluster = client_->cluster_id(kafka::kAnswerTimeout);
-      kafka_reachable_.answered();
-      auto registration = ledger::register_consumer(
-          session, options_.postgres.schema, options_.kafka.cluster, options_.kafka.group, cluster);
-      handlers::require_bindable(session, router_);
-      handlers::require_atomicity(session, router_, options_.handlers);
-      auto first_topics = find_topics(session, registration);
-      share_buffer();
-      make_context(std::move(registration), std::move(first_topics));
-      // The workers' sessions are opened under a version then.
-      context_->frame.schema->confirm(session);
-      await("");
-      return true;
-    } catch (const kafka::KafkaError& error) {
-      kafka_reachable_.failed(error.what());
-      report(Warning::kKafkaUnreachableAtStart, fmt::format("{}. Waiting for Kafka", error.what()));
+      try {
+        start_with(*session);
+        await("");
+        return true;
+      } catch (const kafka::KafkaError& error) {
+        kafka_reachable_.failed(error.what());
+        report(Warning::kKafkaUnreachableAtStart,
+               fmt::format("{}. Waiting for Kafka", error.what()));
+        pause = std::min(pause, kKafkaRetry);
+        show_kafka_wait(*session);
+      }
     } catch (const postgres::Error& error) {
       if (error.is_of_set_up()) {
         // Names of prepared statements that clash, or are unknown.
@@ -269,27 +279,85 @@ bool Supervisor::connect() {
                      "(docs/poolers.md)"
                    : "Compare the privileges with docs/deploy.md"));
       }
-      database_reachable_.failed(error.what());
-      report(Warning::kDatabaseUnreachableAtStart,
-             fmt::format("{}. Waiting for PostgreSQL", error.what()));
+      wait_for_database(error.what());
     } catch (const postgres::InDoubt& error) {
-      report(Warning::kDatabaseUnreachableAtStart,
-             fmt::format("{}. Waiting for PostgreSQL", error.what()));
+      wait_for_database(error.what());
     }
-    pause_before_retry(backoff.next());
+    pause_before_retry(pause);
   }
+  if (session)
+    leave_presence(*session);
   return false;
+}
+
+/// Throws kafka::KafkaError, postgres::Error, postgres::InDoubt, FatalError.
+void Supervisor::start_with(postgres::Session& session) {
+  const auto cluster = client_->cluster_id(kafka::kAnswerTimeout);
+  kafka_reachable_.answered();
+  auto registration = ledger::register_consumer(
+      session, options_.postgres.schema, options_.kafka.cluster, options_.kafka.group, cluster);
+  handlers::require_bindable(session, router_);
+  handlers::require_atomicity(session, router_, options_.handlers);
+  auto first_topics = find_topics(session, registration);
+  share_buffer();
+  make_context(std::move(registration), std::move(first_topics));
+  // The workers' sessions are opened under a version then.
+  context_->frame.schema->confirm(session);
+}
+
+/// Stores that this process runs and waits for Kafka, so that `pawl status` does not advise an
+/// operator to start a process. The first start of a consumer without Kafka stores nothing: the row
+/// in pawl.consumers requires the ID of the Kafka cluster, and no partition has an offset yet.
+void Supervisor::show_kafka_wait(postgres::Session& session) {
+  if (auto wait =
+          kafka_condition(kafka_reachable_.outage(), options_.kafka.bootstrap_servers,
+                          std::chrono::floor<milliseconds>(std::chrono::system_clock::now())))
+    board_.note_conditions({*std::move(wait)});
+  const auto known = ledger::find_consumer(session, options_.postgres.schema,
+                                           options_.kafka.cluster, options_.kafka.group);
+  if (!known)
+    return;
+  if (!presence_ || presence_->consumer() != known->id)
+    presence_ =
+        std::make_unique<Presence>(options_, registry_, known->id, owner_, observers_, board_);
+  try {
+    (void)presence_->tell(session);
+  } catch (const postgres::Error& error) {
+    if (error.failure() == postgres::FailureClass::kConnection)
+      throw;
+    warn(Warning::kProcessNotRegistered,
+         fmt::format("cannot store that this process waits for Kafka: {}. Retrying", error.what()));
+  }
+}
+
+/// Of a process that stops while it waits for Kafka.
+void Supervisor::leave_presence(postgres::Session& session) {
+  if (!presence_ || !session.alive())
+    return;
+  const auto failed = [this](const char* why) {
+    warn(Warning::kProcessNotRegistered,
+         fmt::format("cannot store that this process stops: {}. `pawl status` shows it for up to "
+                     "{} s",
+                     why, ledger::kLiveProcess.count()));
+  };
+  session.established();
+  try {
+    presence_->leave(session);
+  } catch (const postgres::Error& error) {
+    failed(error.what());
+  } catch (const postgres::InDoubt& error) {
+    failed(error.what());
+  }
 }
 
 void Supervisor::make_context(ledger::Registration registration, ledger::FirstTopics first_topics) {
   const auto consumer = registration.consumer;
-  auto owner = make_owner();
   context_ = std::unique_ptr<Context>(new Context{
       options_, registry_, router_, observers_, *client_, database_reachable_, kafka_reachable_,
       std::move(registration), ledger::OffsetRegister(options_.postgres.schema, consumer),
       ledger::Suspects(options_.postgres.schema, consumer),
-      frame_context(options_, router_, observers_, consumer, owner),
-      TopicDirectory(*client_, router_.entries()), board_, std::move(owner)});
+      frame_context(options_, router_, observers_, consumer, owner_),
+      TopicDirectory(*client_, router_.entries()), board_, owner_});
   context_->first_topics = std::move(first_topics);
   context_->frame.remote_services = std::make_shared<RemoteServices>();
   const std::scoped_lock lock(stop_mutex_);
@@ -305,8 +373,14 @@ void Supervisor::start_workers() {
       context_->longest_batch =
           std::min(context_->longest_batch, binding->frame.statement_timeout / 2);
   }
-  context_->presence = std::make_unique<Presence>(
-      options_, registry_, context_->registration.consumer, context_->owner, observers_, board_);
+  const auto consumer = context_->registration.consumer;
+  board_.note_conditions({});
+  if (presence_ && presence_->consumer() == consumer) {
+    context_->presence = std::move(presence_);
+  } else {
+    context_->presence =
+        std::make_unique<Presence>(options_, registry_, consumer, owner_, observers_, board_);
+  }
   kafka::MembershipListener& listener = *this;
   membership_ = std::make_unique<kafka::Membership>(*client_, options_.kafka, listener);
   context_->membership = membership_.get();

@@ -64,6 +64,9 @@ class Supervisor final : private kafka::MembershipListener {
   std::function<void()> readable_callback(const TopicPartition& partition) override;
 
   bool connect();
+  void start_with(postgres::Session& session);
+  void show_kafka_wait(postgres::Session& session);
+  void leave_presence(postgres::Session& session);
   void make_context(ledger::Registration registration, ledger::FirstTopics first_topics);
   void start_workers();
   void loop();
@@ -96,6 +99,9 @@ class Supervisor final : private kafka::MembershipListener {
   Reachability kafka_reachable_{observers_, Step::kKafkaUnreachable, Step::kKafkaReachable};
   std::unique_ptr<kafka::Client> client_;
   StatusBoard board_;
+  const std::string owner_;
+  /// While connect() waits for Kafka; then the context's.
+  std::unique_ptr<Presence> presence_;
   Pulse group_pulse_;  ///< rests before the first round and after the last
   Pulse monitor_pulse_;
   std::unique_ptr<Context> context_;

@@ -44,8 +44,11 @@ constexpr const char* kLive = R"sql(
 
 Condition::Kind kind_of(const std::string& name) {
   using Kind = Condition::Kind;
-  return name == to_string(Kind::kPartitionBlocked) ? Kind::kPartitionBlocked
-                                                    : Kind::kRemoteServiceUnreachable;
+  for (const auto kind : {Kind::kPartitionBlocked, Kind::kKafkaUnreachable}) {
+    if (name == to_string(kind))
+      return kind;
+  }
+  return Kind::kRemoteServiceUnreachable;
 }
 
 }  // namespace

@@ -334,8 +334,15 @@ std::string_view to_string(Warning warning) {
 }
 
 std::string_view to_string(Condition::Kind kind) {
-  return to_string(kind == Condition::Kind::kPartitionBlocked ? Step::kPartitionBlocked
-                                                              : Step::kRemoteServiceUnreachable);
+  switch (kind) {
+    case Condition::Kind::kRemoteServiceUnreachable:
+      return to_string(Step::kRemoteServiceUnreachable);
+    case Condition::Kind::kPartitionBlocked:
+      return to_string(Step::kPartitionBlocked);
+    case Condition::Kind::kKafkaUnreachable:
+      return to_string(Step::kKafkaUnreachable);
+  }
+  return "unknown";
 }
 
 bool is_of_message(Step step) {

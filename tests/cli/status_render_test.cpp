@@ -99,6 +99,73 @@ TEST_CASE("status shows what messages wait for, once for all processes") {
   CHECK_THAT(status_text(status), ContainsSubstring("payments[0] has waited for a lock since"));
 }
 
+TEST_CASE("status does not advise to start a process while processes wait for Kafka") {
+  struct Row {
+    const char* name;
+    std::vector<std::string> running;
+    std::vector<std::string> waiting;
+    bool lasting;
+    const char* verdict;
+    const char* advice;
+    bool starts_process;
+  };
+  const auto row = GENERATE(values<Row>({
+      {"no process", {}, {}, true, "1 unowned, lag", "No message is processed there", true},
+      {"one waits",
+       {"a"},
+       {"a"},
+       true,
+       "1 unowned, 1 process waits for Kafka",
+       "Running: a. The process waits for Kafka and takes the partitions when Kafka responds.",
+       false},
+      {"both wait",
+       {"a", "b"},
+       {"a", "b"},
+       true,
+       "1 unowned, 2 processes wait for Kafka",
+       "Running: a, b. The processes wait for Kafka and take the partitions when Kafka responds.",
+       false},
+      {"since a moment ago",
+       {"a", "b"},
+       {"a", "b"},
+       false,
+       "1 unowned, 2 processes wait for Kafka",
+       "Running: a, b. The processes wait for Kafka and take the partitions when Kafka responds.",
+       false},
+      {"one of two waits",
+       {"a", "b"},
+       {"b"},
+       true,
+       "1 unowned, 1 process waits for Kafka",
+       "Running: a. No action needed: Kafka assigns the partitions.",
+       false},
+  }));
+  CAPTURE(row.name);
+  auto partition = running(0, 5);
+  partition.row->released = true;
+  auto status = with({partition});
+  status.processes = row.running;
+  pawl::Condition condition;
+  condition.kind = pawl::Condition::Kind::kKafkaUnreachable;
+  condition.subject = "broker:9092";
+  condition.since = pawl::Timestamp(std::chrono::milliseconds(kNow));
+  condition.cause = "timed out";
+  condition.lasting = row.lasting;
+  for (const auto& process : row.waiting)
+    status.conditions.push_back({process, condition});
+  CHECK(needs_somebody(status) == (row.lasting && !row.waiting.empty()));
+  CHECK_THAT(verdict_of(status),
+             ContainsSubstring(row.verdict) && !ContainsSubstring("waiting for a lock"));
+  const auto text = status_text(status);
+  CHECK_THAT(text, ContainsSubstring(row.advice));
+  CHECK((text.find("pawl run") != std::string::npos) == row.starts_process);
+  CHECK((text.find("WAITING FOR KAFKA") != std::string::npos) == !row.waiting.empty());
+  if (!row.waiting.empty()) {
+    CHECK_THAT(text, ContainsSubstring("since 2027-01-15T08:00:00Z: timed out.") &&
+                         ContainsSubstring("Check the brokers broker:9092, and the network"));
+  }
+}
+
 TEST_CASE("status shows which outbox messages wait, for how long, and if no process publishes") {
   auto status = with({running(0, 0)});
   const auto has = [&](const std::string& text) {

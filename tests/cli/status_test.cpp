@@ -1,6 +1,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
@@ -324,6 +325,53 @@ TEST_CASE("a process without a partition is known to run") {
     CHECK(child->wait(kDeadline) == ExitStatus{.code = 0, .signal = {}});
   }
   CHECK(status_of(site).at("processes").empty());
+}
+
+TEST_CASE("processes that started without Kafka are shown as waiting for it") {
+  KafkaBroker broker;
+  Site site;
+  site.bootstrap = broker.bootstrap();
+  broker.create_topic(site.topic, 1);
+  site.pay_many(0, "e", 2);
+  REQUIRE(site.run({"run", "--drain"}).code == 0);
+  broker.kill();
+  const auto one = site.start();
+  const auto other = site.start();
+  wait_until(
+      [&] {
+        const nlohmann::json conditions = status_of(site).at("conditions");
+        return conditions.size() == 2 &&
+               std::ranges::all_of(conditions, [](const nlohmann::json& condition) {
+                 return condition.at("kind") == "kafka_unreachable" &&
+                        condition.at("lasting") == true;
+               });
+      },
+      kDeadline, "both processes to be shown as waiting");
+  CHECK(status_of(site).at("processes").size() == 2);
+  const auto status = site.run({"status", "--exit-code", "--interval", "0s"});
+  INFO(status.out);
+  CHECK(status.code == 1);  // this command cannot reach Kafka either
+  CHECK_THAT(status.out, ContainsSubstring("1 unowned, 2 processes wait for Kafka") &&
+                             ContainsSubstring("2 processes wait for Kafka since ") &&
+                             ContainsSubstring("Do not start another process") &&
+                             !ContainsSubstring("pawl run"));
+
+  // A process that stops while it waits removes its rows.
+  one->kill(SIGTERM);
+  CHECK(one->wait(kDeadline) == ExitStatus{.code = 0, .signal = {}});
+  const auto left = status_of(site);
+  CHECK(left.at("processes").size() == 1);
+  CHECK(left.at("conditions").size() == 1);
+
+  broker.start();
+  site.pay_many(0, "later-", 1);
+  site.wait_for_stored(0, 2);
+  wait_until([&] { return status_of(site).at("conditions").empty(); }, kDeadline,
+             "the wait to be over in the status");
+  CHECK(status_of(site).at("totals").at("unowned") == 0);
+  CHECK(status_of(site).at("processes").size() == 1);
+  other->kill(SIGTERM);
+  CHECK(other->wait(kDeadline) == ExitStatus{.code = 0, .signal = {}});
 }
 
 TEST_CASE("status counts parked messages and the record keys that wait") {

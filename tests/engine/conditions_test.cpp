@@ -53,10 +53,31 @@ TEST_CASE("the text of a condition has its cause, since when, and how many messa
         "has been unreachable since 2027-01-15T08:00:00Z: Connection refused. 37 messages wait; "
         "pawl probes the endpoint, counts no attempt, and continues automatically when it "
         "responds");
+  auto kafka = unreachable("broker:9092");
+  kafka.kind = Condition::Kind::kKafkaUnreachable;
+  CHECK(pawl::engine::text_of(kafka) ==
+        "has been unreachable since 2027-01-15T08:00:00Z: Connection refused. The process retries "
+        "and continues automatically when Kafka responds");
   auto blocked = unreachable("payments[7]");
   blocked.kind = Condition::Kind::kPartitionBlocked;
   blocked.cause = "session 42 holds it";
   CHECK(pawl::engine::text_of(blocked) ==
         "has waited for a lock since 2027-01-15T08:00:00Z: session 42 holds it. 1 message waits; "
         "pawl counts no attempt and continues automatically when the lock is released");
+}
+
+TEST_CASE("a process whose Kafka is unreachable has a condition, which is lasting after 10 s") {
+  const pawl::Timestamp since(std::chrono::milliseconds(1'800'000'000'000));
+  CHECK_FALSE(pawl::engine::kafka_condition(std::nullopt, "broker:9092", since));
+  const auto [passed, lasting] = GENERATE(table<std::chrono::milliseconds, bool>(
+      {{0ms, false}, {9999ms, false}, {10s, true}, {1h, true}}));
+  CAPTURE(passed);
+  Condition expected;
+  expected.kind = Condition::Kind::kKafkaUnreachable;
+  expected.subject = "broker:9092";
+  expected.since = since;
+  expected.cause = "timed out";
+  expected.lasting = lasting;
+  CHECK(pawl::engine::kafka_condition({{since, "timed out"}}, "broker:9092", since + passed) ==
+        expected);
 }

@@ -42,3 +42,19 @@ TEST_CASE("the reason of an outage is what the latest attempt to connect found")
         "database_unreachable: connection refused\ndatabase_reachable: \n"
         "database_unreachable: terminating\n");
 }
+
+TEST_CASE("an outage begins once, whatever its latest reason is") {
+  const Observers observers({std::make_shared<Told>()});
+  Reachability kafka(observers, Step::kKafkaUnreachable, Step::kKafkaReachable);
+  CHECK_FALSE(kafka.outage());
+  kafka.failed("timed out");
+  const auto first = kafka.outage();
+  REQUIRE(first);
+  CHECK(first->why == "timed out");
+  kafka.failed("connection refused");
+  REQUIRE(kafka.outage());
+  CHECK(kafka.outage()->since == first->since);
+  CHECK(kafka.outage()->why == "connection refused");
+  kafka.answered();
+  CHECK_FALSE(kafka.outage());
+}

@@ -97,6 +97,7 @@ std::string condition_badge(const Condition& condition) {
     return badge("warn", "waits");
   switch (condition.kind) {
     case Condition::Kind::kRemoteServiceUnreachable:
+    case Condition::Kind::kKafkaUnreachable:
       return badge("bad", "unreachable");
     case Condition::Kind::kPartitionBlocked:
       break;

@@ -28,10 +28,12 @@ struct Condition {
   enum class Kind {
     kRemoteServiceUnreachable,  ///< an endpoint that http handlers call
     kPartitionBlocked,          ///< a message has waited for ten times postgres.lock_timeout
+    kKafkaUnreachable,          ///< the process waits for Kafka, perhaps since its start
   };
 
   Kind kind{};
-  /// The endpoint ("https://api.example:8443"), or the partition ("payments[7]").
+  /// The endpoint ("https://api.example:8443"), the partition ("payments[7]"), or
+  /// kafka.bootstrap_servers.
   std::string subject = {};
   std::string topic = {};       ///< of kPartitionBlocked; otherwise empty
   std::int32_t partition = -1;  ///< of kPartitionBlocked; otherwise -1
@@ -45,7 +47,8 @@ struct Condition {
   friend bool operator==(const Condition&, const Condition&) = default;
 };
 
-/// "remote_service_unreachable" or "partition_blocked": the code of the event that reports it.
+/// "remote_service_unreachable", "partition_blocked", or "kafka_unreachable": the code of the event
+/// that reports it.
 [[nodiscard]] std::string_view to_string(Condition::Kind kind);
 
 }  // namespace pawl
