@@ -132,7 +132,7 @@ caught_up() {
         $(query "SELECT count(*) FROM pawl.processed_kafka_offsets WHERE topic = 'payments' AND state = 'running' AND owner IS NOT NULL") == 8 ]]
 }
 wait_until 60 caught_up || { tail -n 30 "$work/consumer.log" >&2; fail "the consumer did not start"; }
-for page in upgrade observe runbook/incidents runbook/halts runbook/offsets; do
+for page in upgrade observe runbook/incidents runbook/progress runbook/halts runbook/offsets; do
     run_blocks "docs/$page.md"
     wait_until 60 caught_up || { tail -n 30 "$work/consumer.log" >&2; fail "the consumer did not continue after docs/$page.md"; }
 done
