@@ -232,6 +232,13 @@ def too_long(root):
             yield f"{page}: {words:,} words; the longest page has {most:,}"
 
 
+def cells(markdown):
+    """The cells of all tables, without the targets of links."""
+    text = re.sub(r"^```.*?^```", "", markdown, flags=re.DOTALL | re.MULTILINE)
+    for row in re.findall(r"^\|(.*)\|$", re.sub(r"\]\([^)]*\)", "]", text), re.MULTILINE):
+        yield from re.split(r"(?<!\\)\|", row)
+
+
 def report(root):
     print(f"{'discouraged term':<36}" + "".join(f"{area:>16}" for area, _, _ in AREAS))
     texts = {area: [text for file in files_of(root, patterns) for _, text in find(file.read_text(encoding="utf-8"))]
@@ -239,19 +246,19 @@ def report(root):
     for name, pattern in DISCOURAGED_PATTERNS:
         print(f"{name:<36}" + "".join(
             f"{sum(len(pattern.findall(text)) for text in texts[area]):>16}" for area, _, _ in AREAS))
-    print("\npages: words, sentences, sentences of more than 25 words, heading levels")
-    totals = [0, 0, 0]
+    print("\npages: words, sentences, sentences of more than 25 words, such cells of tables, heading levels")
+    totals = [0, 0, 0, 0]
     for file in files_of(root, AREAS[0][1]):
         text = file.read_text(encoding="utf-8")
-        counts = [len(text.split()), 0, 0]
+        counts = [len(text.split()), 0, 0, sum(len(cell.split()) > 25 for cell in cells(text))]
         for sentence in sentences(text):
             counts[1] += 1
             counts[2] += len(sentence.split()) > 25
         totals = [total + count for total, count in zip(totals, counts)]
         levels = max((len(heading) for heading in re.findall(r"^(#+) ", text, re.MULTILINE)), default=0)
         note = "more than three heading levels" if levels > 3 else ""
-        print(f"{file.relative_to(root)!s:<44}{counts[0]:>7}{counts[1]:>6}{counts[2]:>5}{levels:>3}  {note}")
-    print(f"{'all':<44}{totals[0]:>7}{totals[1]:>6}{totals[2]:>5}")
+        print(f"{file.relative_to(root)!s:<44}{counts[0]:>7}{counts[1]:>6}{counts[2]:>5}{counts[3]:>5}{levels:>3}  {note}")
+    print(f"{'all':<44}{totals[0]:>7}{totals[1]:>6}{totals[2]:>5}{totals[3]:>5}")
 
 
 def main():
