@@ -7,8 +7,8 @@
   exist as well.
 * Each block of commands is run by a test, or gives the reason why not. A block that is marked as tested is named by a test
   that also names its page.
-* The runbook has a row for each alert, each halt, and each heading of `pawl status`. (tests/ops/warnings_test.cpp compares
-  events and warnings.)
+* The runbook has a row for each alert, each rule of conf/prometheus, each halt, and each heading of `pawl status`.
+  (tests/ops/warnings_test.cpp compares events and warnings.)
 * The tests that a page names exist.
 """
 
@@ -147,6 +147,8 @@ def check_runbook(root):
     compare("heading of pawl status", rows(runbook / "progress.md", "Headings of `pawl status`"),
             status_headings(root / "framework/cli/status_problems.cpp"))
     compare("alert", rows(runbook / "events.md", "Alerts"), constants(root / "framework/ops/alerts_message.hpp", "alert_kind"))
+    rules = (root / "conf/prometheus/alerts.yml").read_text(encoding="utf-8")
+    compare("rule of Prometheus", rows(runbook / "events.md", "Prometheus rules"), set(re.findall(r"- alert: (\w+)", rules)))
     halts = root / "framework/ledger/halt.hpp"
     compare("halt kind", rows(runbook / "halts.md", "Kinds"), constants(halts, "halt_kind"))
     codes = rows(runbook / "halts.md", "Codes of a failed message or handler") | rows(runbook / "halts.md", "Codes of a position")
