@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Installs the Debian packages into a fresh system, does what the tutorial tells, runs a service from them, upgrades it under
-# load, boots that system and runs the service under its systemd, removes and purges it. As root; needs debootstrap,
-# systemd-nspawn and the network.
-# Not part of ctest: it takes minutes, for another release than this machine's a quarter of an hour.
+# Installs the Debian packages into a fresh system, runs the commands of the README's installation and of the tutorial, runs a
+# service from the packages, upgrades it under load, boots the system, runs the service under its systemd, and removes and
+# purges the packages. As root; needs debootstrap, systemd-nspawn, and the network.
+# Not part of ctest, because it takes minutes, and a quarter of an hour for another release than this machine's.
 #   tests/package/debian_test.sh [bookworm|trixie]
 # For this machine's release it takes the packages in build/packages, or makes them; for another one it builds them in a
 # fresh system of that release first.
