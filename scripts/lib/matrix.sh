@@ -120,7 +120,7 @@ matrix_table() {
 # README.md: a row for each server, a column for each state.
 matrix_summary() {
     local server
-    echo '| | tested | expected | no |'
+    echo '| Server | Tested | Expected | Unsupported |'
     echo '|---|---|---|---|'
     for server in postgresql kafka pgbouncer; do
         awk -F'\t' -v server="$server" -v title="$(matrix_title "$server")" '

@@ -132,7 +132,7 @@ caught_up() {
         $(query "SELECT count(*) FROM pawl.processed_kafka_offsets WHERE topic = 'payments' AND state = 'running' AND owner IS NOT NULL") == 8 ]]
 }
 wait_until 60 caught_up || { tail -n 30 "$work/consumer.log" >&2; fail "the consumer did not start"; }
-for page in upgrade observe runbook/incidents runbook/halts runbook/offsets; do
+for page in upgrade observe runbook/incidents runbook/progress runbook/halts runbook/offsets; do
     run_blocks "docs/$page.md"
     wait_until 60 caught_up || { tail -n 30 "$work/consumer.log" >&2; fail "the consumer did not continue after docs/$page.md"; }
 done
@@ -163,3 +163,20 @@ run_blocks docs/dead-letters.md
 require "payments in the ledger after the replay" 2001 "$(query 'SELECT count(*) FROM ledger')"
 require "dead letters after the replay" '10|10' \
     "$(query "SELECT count(*), count(*) FILTER (WHERE status = 'replayed') FROM pawl.dead_letters")"
+
+# A message that halts its partition. The page names the reader's topic, partition, and offset.
+skip_as_in() { # PAGE, with a block `skip`
+    local code=0 partition offset
+    publish payments '{"account": "no such account", "amount": 1}' "{\"event-id\": \"halt-$1\"}"
+    pawl run --config payments.toml --drain --set failures.retry_for=0s >"$work/output" 2>&1 </dev/null || code=$?
+    require "exit code of a drain with a halted partition" 4 "$code"
+    IFS='|' read -r partition offset < <(query "SELECT partition, halt_offset FROM pawl.processed_kafka_offsets WHERE state = 'halted'")
+    "$root/tests/docs/blocks" "$root/docs/$1" skip |
+        sed "s/\bTOPIC\b/payments/; s/\bPARTITION\b/$partition/; s/\bOFFSET\b/$offset/" >"$work/commands"
+    PAWL_CONFIG=payments.toml quietly bash -e -x "$work/commands"
+    require "the reason of the skipped message in docs/$1" TEXT \
+        "$(query "SELECT reason FROM pawl.skipped_messages WHERE topic = 'payments' AND partition = $partition AND kafka_offset = $offset")"
+    require "halted partitions after docs/$1" 0 "$(query "SELECT count(*) FROM pawl.processed_kafka_offsets WHERE state = 'halted'")"
+}
+skip_as_in runbook/halts.md
+skip_as_in runbook/offsets.md

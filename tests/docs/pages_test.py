@@ -5,8 +5,11 @@
 
 * Links lead to files and headings that exist, and paths in backticks exist. Pages that the program and its files name
   exist as well.
-* Each block of commands is run by a test, or gives the reason why not. A test names the page, or the block.
-* The runbook has a row for each alert and each halt. (tests/ops/warnings_test.cpp compares events and warnings.)
+* Each block of commands is run by a test, or gives the reason why not. A block that is marked as tested is named by a test
+  that also names its page.
+* The runbook has a row for each alert, each rule of conf/prometheus, each halt, and each heading of `pawl status`.
+  (tests/ops/warnings_test.cpp compares events and warnings.)
+* The tests that a page names exist.
 """
 
 import re
@@ -65,12 +68,31 @@ def check_named_pages(root):
                     failures.append(f"{file.relative_to(root)}: there is no {page}{'#' + anchor if anchor else ''}")
 
 
+def names_word(text, word):
+    return re.search(rf"(?<![\w.-]){re.escape(word)}(?![\w.-])", text) is not None
+
+
+def braces_expanded(text):
+    """The words of a{b,c}d, as bash expands them."""
+    return re.sub(r"([\w/.-]*)\{([\w-]+(?:,[\w-]+)+)\}([\w.]*)",
+                  lambda match: " ".join(match[1] + middle + match[3] for middle in match[2].split(",")), text)
+
+
+def uses_block(test, text, page, block):
+    """Whether a test names a block and its page. tests/docs/recipes_test.sh uses each block of the pages that it names."""
+    loops = re.findall(r"^for page in (.*); do", text, re.MULTILINE) if test.name == "docs_test.sh" else []
+    if block == "run" and any(page.removesuffix(".md") in pages.split() for pages in loops):
+        return True
+    named = names_word(text, page) or names_word(text, f"docs/{page}")
+    return named and (test.name == "recipes_test.sh" or names_word(text, block))
+
+
 def check_commands(root, page, tests):
     """Blocks without a language, and those of a shell, are commands."""
     before, inside = "", False
-    path = str(page.relative_to(root)).removeprefix("docs/").removesuffix(".md")
+    path = str(page.relative_to(root)).removeprefix("docs/")
     for name in set(re.findall(r"^<!-- tested: (\S+) -->$", page.read_text(encoding="utf-8"), re.MULTILINE)):
-        if path not in tests if name == "run" else name.partition(".")[0] not in tests:
+        if not any(uses_block(test, text, path, name) for test, text in tests.items()):
             failures.append(f"{page.relative_to(root)}: no test uses the block {name}")
     for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1):
         if line.startswith("```"):
@@ -108,9 +130,25 @@ def compare(what, documented, known):
         failures.append(f"docs/runbook: there is no {what} {name}")
 
 
+def status_headings(source):
+    """The headings under which `pawl status` shows problems: its literals in capitals."""
+    return set(re.findall(r'"([A-Z]+(?: [A-Z]+)*)"', source.read_text(encoding="utf-8")))
+
+
+def check_test_names(page, tests):
+    names = {test.name.partition(".")[0] for test in tests}
+    for name in re.findall(r"`(\w+_test)`", page.read_text(encoding="utf-8")):
+        if name not in names:
+            failures.append(f"{page.name}: there is no test {name}")
+
+
 def check_runbook(root):
     runbook = root / "docs/runbook"
+    compare("heading of pawl status", rows(runbook / "progress.md", "Headings of `pawl status`"),
+            status_headings(root / "framework/cli/status_problems.cpp"))
     compare("alert", rows(runbook / "events.md", "Alerts"), constants(root / "framework/ops/alerts_message.hpp", "alert_kind"))
+    rules = (root / "conf/prometheus/alerts.yml").read_text(encoding="utf-8")
+    compare("rule of Prometheus", rows(runbook / "events.md", "Prometheus rules"), set(re.findall(r"- alert: (\w+)", rules)))
     halts = root / "framework/ledger/halt.hpp"
     compare("halt kind", rows(runbook / "halts.md", "Kinds"), constants(halts, "halt_kind"))
     codes = rows(runbook / "halts.md", "Codes of a failed message or handler") | rows(runbook / "halts.md", "Codes of a position")
@@ -119,13 +157,14 @@ def check_runbook(root):
 
 def main():
     root = Path(sys.argv[1]).resolve()
-    tests = "\n".join(file.read_text(encoding="utf-8") for pattern in ("*.sh", "*.py", "*.cpp")
-                      for file in sorted((root / "tests").glob(f"**/{pattern}")) if file != Path(__file__).resolve())
+    tests = {file: braces_expanded(file.read_text(encoding="utf-8")) for pattern in ("*.sh", "*.py", "*.cpp")
+             for file in sorted((root / "tests").glob(f"**/{pattern}")) if file != Path(__file__).resolve()}
     pages = [root / "README.md", root / "CONTRIBUTING.md", *sorted((root / "docs").glob("**/*.md"))]
     for page in pages:
         check_links(root, page)
         if page.is_relative_to(root / "docs") or page.name == "README.md":
             check_commands(root, page, tests)
+            check_test_names(page, tests)
     check_named_pages(root)
     check_runbook(root)
     if failures:
