@@ -120,7 +120,7 @@ COMMENT ON COLUMN pawl.offset_history.consumer_id IS 'The consumer (pawl.consume
 COMMENT ON COLUMN pawl.offset_history.topic IS 'The topic.';
 COMMENT ON COLUMN pawl.offset_history.partition IS 'The partition.';
 COMMENT ON COLUMN pawl.offset_history.happened_at IS 'When the change happened.';
-COMMENT ON COLUMN pawl.offset_history.action IS 'What happened, for example halt, pause, resume, skip, or set.';
+COMMENT ON COLUMN pawl.offset_history.action IS 'What happened, for example halt, pause, resume, skip, or offsets set.';
 COMMENT ON COLUMN pawl.offset_history.from_offset IS
     'last_processed_offset before the change. NULL: no offset was stored.';
 COMMENT ON COLUMN pawl.offset_history.to_offset IS 'last_processed_offset after the change.';

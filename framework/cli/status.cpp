@@ -250,6 +250,10 @@ void add_status(Command& parser, Commands& commands) {
   command->add_flag("--all", arguments->all, "Show every problem, topic, and dead-letter handler");
   command->add_flag("--partitions", arguments->partitions,
                     "Show each partition with OFFSET (of the next message), END, LAG, and OWNER");
+  command->exit_status({{"0", "success"},
+                        {"1", "failure; the reason is on stderr"},
+                        {"2", "usage or configuration error; nothing was changed"},
+                        {"3", "attention required (--exit-code, --fail-on)"}});
   commands.set_action(command, [config, arguments] {
     // Before librdkafka starts its threads.
     if (!arguments->watch.empty())

@@ -381,7 +381,7 @@ constexpr auto kRows = std::to_array<Row>({
     {code::kStartUndecided, start_undecided, kNothingSkipped,
      "Set where to start, for example at the first offset", set_topic_earliest},
     {code::kTopicOfOtherConsumer, topic_of_other_consumer, kNothingSkipped,
-     "If a name is wrong, correct kafka.group or kafka.cluster. If each consumer has effects of "
+     "If a name is wrong, fix kafka.group or kafka.cluster. If each consumer has effects of "
      "its "
      "own, set kafka.known_consumers = [{names}]. If this consumer takes over, stop the other one, "
      "then set each offset",

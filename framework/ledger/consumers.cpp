@@ -115,7 +115,7 @@ Registration register_consumer(postgres::Session& session, const std::string& sc
   if (known != kafka_cluster_id) {
     throw FatalError(fmt::format(
         "consumer {}/{} belongs to Kafka cluster {}, but kafka.bootstrap_servers leads to cluster "
-        "{}. The stored offsets do not belong to that cluster. Correct bootstrap_servers, or give "
+        "{}. The stored offsets do not belong to that cluster. Fix bootstrap_servers, or give "
         "the other cluster its own name: kafka.cluster = \"...\"",
         cluster, group, known, kafka_cluster_id));
   }

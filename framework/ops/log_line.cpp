@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "ops/alerts_message.hpp"
@@ -44,9 +45,15 @@ std::unique_ptr<spdlog::formatter> formatter_of(LogFormat format) {
   return formatter;
 }
 
+/// Whether NO_COLOR is set and not empty (https://no-color.org).
+bool no_color() {
+  const auto* value = std::getenv("NO_COLOR");
+  return value != nullptr && *value != '\0';
+}
+
 std::shared_ptr<spdlog::logger> logger_of(const LogOptions& options) {
   std::shared_ptr<spdlog::sinks::sink> sink;
-  if (options.format == LogFormat::kJson) {
+  if (options.format == LogFormat::kJson || no_color()) {
     sink = std::make_shared<spdlog::sinks::stderr_sink_mt>();
   } else {
     // Colors only on a terminal.

@@ -210,7 +210,7 @@ std::vector<Row> rows() {
        "it: "
        "main/a ([0] nothing yet). With this kafka.start, both would apply the same messages",
        skipped,
-       "If a name is wrong, correct kafka.group or kafka.cluster. If each consumer has effects of "
+       "If a name is wrong, fix kafka.group or kafka.cluster. If each consumer has effects of "
        "its own, set kafka.known_consumers = [\"main/a\"]. If this consumer takes over, stop the "
        "other one, then set each offset",
        kSet + "OFFSET"},

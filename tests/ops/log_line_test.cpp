@@ -1,7 +1,14 @@
 #include "ops/log_line.hpp"
 
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <string>
 
 using namespace pawl::ops;
 
@@ -62,4 +69,33 @@ TEST_CASE("JSON has the same fields as the text, with group and instance") {
                                 {"idempotency_key", "poison 2"}}));
   CHECK(json_of(LogLine{spdlog::level::info, "relay_started"}, "", "vm:1") ==
         R"("event":"relay_started","instance":"vm:1"})");
+}
+
+TEST_CASE("the log is colored on a terminal, but not with NO_COLOR") {
+  const int terminal = ::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+  if (terminal < 0)
+    SKIP("no pseudo-terminal can be opened here");
+  REQUIRE(::grantpt(terminal) == 0);
+  REQUIRE(::unlockpt(terminal) == 0);
+  const int line = ::open(::ptsname(terminal), O_RDWR | O_NOCTTY | O_CLOEXEC);
+  REQUIRE(line >= 0);
+
+  const std::string no_color = GENERATE("", "1");
+  CAPTURE(no_color);
+  ::setenv("TERM", "xterm-256color", 1);
+  ::setenv("NO_COLOR", no_color.c_str(), 1);
+  const int errors = ::dup(STDERR_FILENO);
+  ::dup2(line, STDERR_FILENO);
+  LogWriter({}).write(LogLine{spdlog::level::warn, "kafka_unreachable"});
+  ::dup2(errors, STDERR_FILENO);
+  ::unsetenv("NO_COLOR");
+
+  std::array<char, 512> bytes{};
+  const auto count = ::read(terminal, bytes.data(), bytes.size());
+  REQUIRE(count > 0);
+  const std::string written(bytes.data(), static_cast<std::size_t>(count));
+  CHECK(written.find("kafka_unreachable") != std::string::npos);
+  CHECK((written.find("\x1b[") != std::string::npos) == no_color.empty());
+  for (const int descriptor : {line, errors, terminal})
+    ::close(descriptor);
 }
