@@ -546,8 +546,8 @@ TEST_CASE("an acquire waits for a message that is about to commit, and is told o
   CHECK(frame.ahead() == "0 applied");
 }
 
-// Fails where acquire reads the row before it locks it: the new owner would begin with messages that
-// the former one has committed.
+// Fails where acquire reads the row before it locks it: the new owner would begin with messages
+// that the former one has committed.
 TEST_CASE("an acquire waits for an advance that is about to commit, and returns its offset") {
   ByHand frame;
   // Outlives the transaction, so that its thread does not wait for that in vain.
