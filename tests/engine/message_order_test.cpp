@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <future>
 #include <pqxx/connection>
 #include <pqxx/transaction>
 
@@ -543,6 +544,31 @@ TEST_CASE("an acquire waits for a message that is about to commit, and is told o
   frame.fence();
   frame.acquire();
   CHECK(frame.ahead() == "0 applied");
+}
+
+// Fails where acquire reads the row before it locks it: the new owner would begin with messages
+// that the former one has committed.
+TEST_CASE("an acquire waits for an advance that is about to commit, and returns its offset") {
+  ByHand frame;
+  // Outlives the transaction, so that its thread does not wait for that in vain.
+  std::future<std::string> stored;
+  pqxx::connection owner(frame.world.url());
+  pqxx::work advance(owner);
+  advance.exec("UPDATE pawl.processed_kafka_offsets SET last_processed_offset = 1");
+  stored = std::async(std::launch::async, [&] {
+    return frame.world.value(
+        "SELECT a.stored_offset FROM pawl.processed_kafka_offsets r, "
+        "pawl.acquire(r.consumer_id, r.topic, r.partition, 'another', NULL, NULL) a");
+  });
+  wait_until(
+      [&] {
+        return frame.world.number(
+                   "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND "
+                   "wait_event_type = 'Lock'") == 1;
+      },
+      30s, "the acquire to wait for the row");
+  advance.commit();
+  CHECK(stored.get() == "1");
 }
 
 TEST_CASE(
