@@ -2,6 +2,8 @@
 """Prints docs/reference/json-output.md from the JSON schemas of the commands and of the page /status.
 
   json-page.py FOLDER_OF_SCHEMAS
+
+Fails if a key has no description. A key with a $ref needs its own, because the page prints only the name of its type.
 """
 
 import json
@@ -34,7 +36,9 @@ def rows(schema, path):
     """(key, type, meaning) of each key below a schema."""
     for name, member in schema.get("properties", {}).items():
         key = f"{path}.{name}" if path else name
-        yield key, type_of(member), member.get("description", "")
+        if not member.get("description"):
+            sys.exit(f"json-page: {key} has no description")
+        yield key, type_of(member), member["description"]
         yield from below(member, key)
 
 
