@@ -164,7 +164,7 @@ require "payments in the ledger after the replay" 2001 "$(query 'SELECT count(*)
 require "dead letters after the replay" '10|10' \
     "$(query "SELECT count(*), count(*) FILTER (WHERE status = 'replayed') FROM pawl.dead_letters")"
 
-# A message that halts its partition. The page names the reader's topic, partition, and offset.
+# A message that halts its partition. The page names the reader's topic, partition, offset, and reason.
 skip_as_in() { # PAGE, with a block `skip`
     local code=0 partition offset
     publish payments '{"account": "no such account", "amount": 1}' "{\"event-id\": \"halt-$1\"}"
@@ -172,9 +172,9 @@ skip_as_in() { # PAGE, with a block `skip`
     require "exit code of a drain with a halted partition" 4 "$code"
     IFS='|' read -r partition offset < <(query "SELECT partition, halt_offset FROM pawl.processed_kafka_offsets WHERE state = 'halted'")
     "$root/tests/docs/blocks" "$root/docs/$1" skip |
-        sed "s/\bTOPIC\b/payments/; s/\bPARTITION\b/$partition/; s/\bOFFSET\b/$offset/" >"$work/commands"
+        sed "s/\bTOPIC\b/payments/; s/\bPARTITION\b/$partition/; s/\bOFFSET\b/$offset/; s/\bTEXT\b/'no such account'/" >"$work/commands"
     PAWL_CONFIG=payments.toml quietly bash -e -x "$work/commands"
-    require "the reason of the skipped message in docs/$1" TEXT \
+    require "the reason of the skipped message in docs/$1" "no such account" \
         "$(query "SELECT reason FROM pawl.skipped_messages WHERE topic = 'payments' AND partition = $partition AND kafka_offset = $offset")"
     require "halted partitions after docs/$1" 0 "$(query "SELECT count(*) FROM pawl.processed_kafka_offsets WHERE state = 'halted'")"
 }
