@@ -237,28 +237,25 @@ bool Supervisor::connect() {
     database_reachable_.failed(why);
     report(Warning::kDatabaseUnreachableAtStart, fmt::format("{}. Waiting for PostgreSQL", why));
   };
-  // Stays open during the wait for Kafka, because a stop removes the rows of this process over it.
-  std::optional<postgres::Session> session;
   while (!stop_) {
     auto pause = backoff.next();
     try {
       auto settings = session_settings(options_);
       settings.unwanted = &stop_;
-      session.reset();
-      session.emplace(settings);
-      if (session->connected_read_only()) {
+      postgres::Session session(settings);
+      if (session.connected_read_only()) {
         throw postgres::Error::connection_lost(kReadOnlyServer);
       }
       database_reachable_.answered();
-      ledger::require_schema(*session, options_.postgres.schema,
+      ledger::require_schema(session, options_.postgres.schema,
                              command_text(options_.invocation, "migrate up"));
       for (const auto& problem :
-           handlers::check_sequences(*session, options_.postgres.schema, &router_).problems) {
+           handlers::check_sequences(session, options_.postgres.schema, &router_).problems) {
         if (said.insert(problem).second)
           warn(Warning::kSequenceBehind, problem);
       }
       try {
-        start_with(*session);
+        start_with(session);
         await("");
         return true;
       } catch (const kafka::KafkaError& error) {
@@ -266,7 +263,7 @@ bool Supervisor::connect() {
         report(Warning::kKafkaUnreachableAtStart,
                fmt::format("{}. Waiting for Kafka", error.what()));
         pause = std::min(pause, kKafkaRetry);
-        show_kafka_wait(*session);
+        show_kafka_wait(session);
       }
     } catch (const postgres::Error& error) {
       if (error.is_of_set_up()) {
@@ -285,8 +282,6 @@ bool Supervisor::connect() {
     }
     pause_before_retry(pause);
   }
-  if (session)
-    leave_presence(*session);
   return false;
 }
 
@@ -327,26 +322,6 @@ void Supervisor::show_kafka_wait(postgres::Session& session) {
       throw;
     warn(Warning::kProcessNotRegistered,
          fmt::format("cannot store that this process waits for Kafka: {}. Retrying", error.what()));
-  }
-}
-
-/// Of a process that stops while it waits for Kafka.
-void Supervisor::leave_presence(postgres::Session& session) {
-  if (!presence_ || !session.alive())
-    return;
-  const auto failed = [this](const char* why) {
-    warn(Warning::kProcessNotRegistered,
-         fmt::format("cannot store that this process stops: {}. `pawl status` shows it for up to "
-                     "{} s",
-                     why, ledger::kLiveProcess.count()));
-  };
-  session.established();
-  try {
-    presence_->leave(session);
-  } catch (const postgres::Error& error) {
-    failed(error.what());
-  } catch (const postgres::InDoubt& error) {
-    failed(error.what());
   }
 }
 

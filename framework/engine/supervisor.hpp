@@ -66,7 +66,6 @@ class Supervisor final : private kafka::MembershipListener {
   bool connect();
   void start_with(postgres::Session& session);
   void show_kafka_wait(postgres::Session& session);
-  void leave_presence(postgres::Session& session);
   void make_context(ledger::Registration registration, ledger::FirstTopics first_topics);
   void start_workers();
   void loop();
