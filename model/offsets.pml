@@ -4,8 +4,8 @@
  * has no Kafka: so each process may lose the partition without notice, and continues with its old epoch. Each step is
  * atomic; the steps of all processes and of the environment interleave in every order.
  *
- * model/check defines the configurations (PROCESSES, MESSAGES, WINDOW, ALONE, KEYS) and the mutants, which are the other
- * names in #ifdef. An assertion begins with the name of its invariant, so that spin prints the name.
+ * model/check defines the configurations (PROCESSES, MESSAGES, FAILOVERS, WINDOW, ALONE, KEYS) and the mutants, which are
+ * the other names in #ifdef. With WINDOW, messages complete out of order; with ALONE, some of them advance the offset. An assertion begins with the name of its invariant, so that spin prints the name.
  */
 
 #ifndef PROCESSES
@@ -15,7 +15,7 @@
 #define MESSAGES 3
 #endif
 #ifndef FAILOVERS
-#define FAILOVERS 2 /* any number; 1: at most one, 0: none */
+#define FAILOVERS 2 /* 2: any number, 1: at most one, 0: none */
 #endif
 
 /* Sessions of a process: two executors with WINDOW, otherwise the worker's and one that the process has abandoned. */
@@ -174,6 +174,7 @@ inline leave_sessions(p) {
         :: else
         fi
     }
+    i = 0 /* a d_step must not end with a loop */
 }
 
 inline forget_partition(p) {
@@ -364,7 +365,7 @@ inline commit(s) {
 #endif
     if
     :: session[s].stores_nothing
-    :: !session[s].stores_nothing && session[s].ahead -> 
+    :: !session[s].stores_nothing && session[s].ahead ->
 #ifdef COMPLETION_AFTER_COMMIT
         skip
 #else
@@ -478,8 +479,10 @@ inline release(p) {
 
 #if MESSAGES == 3
 #define EACH_MESSAGE(START, p, s) START(p, s, 0) START(p, s, 1) START(p, s, 2)
-#else
+#elif MESSAGES == 2
 #define EACH_MESSAGE(START, p, s) START(p, s, 0) START(p, s, 1)
+#else
+#define EACH_MESSAGE(START, p, s) START(p, s, 0)
 #endif
 
 proctype Steps(byte p) {
