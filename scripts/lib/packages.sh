@@ -51,6 +51,8 @@ missing_packages() {
         package_installed python3-selenium || echo python3-selenium
         # The Kubernetes manifest's test, with the same Python.
         package_installed python3-yaml || echo python3-yaml
+        # model/check.
+        command -v spin >/dev/null || echo spin
         # tests/cases, with the same Python.
         package_installed python3-psycopg || echo python3-psycopg
         package_installed python3-confluent-kafka || echo python3-confluent-kafka
