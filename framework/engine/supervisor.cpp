@@ -225,17 +225,9 @@ bool Supervisor::connect() {
     const std::scoped_lock lock(stop_mutex_);
     awaited_ = what;
   };
-  std::string last_problem;
-  const auto report = [&](Warning warning, std::string problem) {
-    if (problem == last_problem)
-      return;
-    last_problem = std::move(problem);
-    await(last_problem);
-    warn(warning, last_problem);
-  };
   const auto wait_for_database = [&](const std::string& why) {
+    await(fmt::format("{}. Waiting for PostgreSQL", why));
     database_reachable_.failed(why);
-    report(Warning::kDatabaseUnreachableAtStart, fmt::format("{}. Waiting for PostgreSQL", why));
   };
   // Stays open during the wait for Kafka, because a stop removes the rows of this process over it.
   std::optional<postgres::Session> session;
@@ -262,9 +254,8 @@ bool Supervisor::connect() {
         await("");
         return true;
       } catch (const kafka::KafkaError& error) {
+        await(fmt::format("{}. Waiting for Kafka", error.what()));
         kafka_reachable_.failed(error.what());
-        report(Warning::kKafkaUnreachableAtStart,
-               fmt::format("{}. Waiting for Kafka", error.what()));
         pause = std::min(pause, kKafkaRetry);
         show_kafka_wait(*session);
       }
@@ -515,6 +506,12 @@ void Supervisor::on_kafka_error(kafka::ErrorKind kind, const std::string& text, 
   if (fatal) {
     fatal_ =
         fmt::format("Kafka has permanently ended the group membership of this process: {}", text);
+    return;
+  }
+  // In an outage, the errors of single brokers are its causes.
+  if (kind == kafka::ErrorKind::kAllBrokersDown ||
+      (kind == kafka::ErrorKind::kBrokerFailed && kafka_reachable_.is_away())) {
+    kafka_reachable_.failed(text);
     return;
   }
   warn(Warning::kKafkaErrorReported, text);
