@@ -457,15 +457,16 @@ void Supervisor::on_revoked(const std::vector<TopicPartition>& partitions, bool 
   revocation_ = revocation;
   for (auto& [worker, mine] : by_worker) {
     auto* const w = worker;
-    w->revoke(std::move(mine), lost, [revocation, w] {
+    w->revoke(std::move(mine), [revocation, w] {
       const std::scoped_lock lock(revocation->mutex);
       revocation->pending.erase(w);
     });
   }
-  if (lost) {
-    // Kafka has given them away already: nobody waits for us.
+  // Kafka does not wait for partitions that this process has lost, for example because its session
+  // expired. The workers release them as after any revocation: no process may get them for as long
+  // as Kafka is unreachable, and status must not show this one as their owner.
+  if (lost)
     revocation->deadline = Clock::now();
-  }
   finish_revocation();
 }
 
