@@ -96,7 +96,11 @@ void Monitor::run() {
       }
       if (now >= next_ends) {
         next_ends = now + kLogEndInterval;
-        ask_log_ends();
+        // Without a partition, only the topics show that Kafka responds again.
+        if (context_.kafka_reachable.is_away() && context_.board.all().empty())
+          check_topics();
+        else
+          ask_log_ends();
       }
     } catch (const kafka::KafkaError& error) {
       // The next round asks again.

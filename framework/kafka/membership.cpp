@@ -95,6 +95,7 @@ Membership::~Membership() {
 
 void Membership::start(const std::vector<std::string>& topics,
                        const std::vector<TopicPartition>& manual) {
+  drop_errors();
   if (manual_) {
     auto list = new_list(static_cast<int>(manual.size()));
     for (const auto& p : manual) {
@@ -104,6 +105,13 @@ void Membership::start(const std::vector<std::string>& topics,
     return;
   }
   subscribe(topics);
+}
+
+/// Before the group is joined, the client queues only errors, of connections. The process has
+/// reported them while it waited for Kafka, and Kafka has responded since.
+void Membership::drop_errors() {
+  while (const EventHandle event{rd_kafka_queue_poll(queue_.get(), 0)}) {
+  }
 }
 
 void Membership::subscribe(const std::vector<std::string>& topics) {
@@ -180,7 +188,7 @@ void Membership::serve_rebalance(const EventHandle& event) {
     }
     default:
       listener_.on_kafka_error(kind_of_error(rd_kafka_event_error(event.get())),
-                               rd_kafka_event_error_string(event.get()), false);
+                               explained(rd_kafka_event_error_string(event.get())), false);
       rd_kafka_assign(client_.raw(), nullptr);
   }
 }

@@ -32,6 +32,15 @@ void add_counts(LogLine& line, const Counts& counts) {
   add("parked", counts.parked);
 }
 
+void add_unreachable(LogLine& line, const std::vector<Unreachable>& unreachable) {
+  for (const auto& one : unreachable) {
+    line.add(one.field, std::int64_t{one.lasts.count()});
+    line.add(one.repeats_field, static_cast<std::int64_t>(one.repeats));
+    line.text += fmt::format("{}{} is unreachable: {}", line.text.empty() ? "" : ". ", one.server,
+                             one.cause);
+  }
+}
+
 }  // namespace
 
 void Counters::count(const Event& event) {
@@ -115,13 +124,15 @@ void RelayCounters::count(const Event& event) {
   }
 }
 
-LogLine relayed_line(const Relayed& before, const Relayed& now, std::chrono::milliseconds passed) {
+LogLine relayed_line(const Relayed& before, const Relayed& now, std::chrono::milliseconds passed,
+                     const std::vector<Unreachable>& unreachable) {
   const auto published = static_cast<std::uint64_t>(now.published - before.published);
   LogLine line{spdlog::level::info, "progress_reported"};
   line.add("published", now.published);
   line.add("published_per_s", per_second(published, passed));
   line.add("rejected", now.rejected);
   line.add("shards", now.shards);
+  add_unreachable(line, unreachable);
   return line;
 }
 
@@ -148,11 +159,7 @@ LogLine progress_line(const Progress& before, const Progress& now, std::chrono::
   add("partitions", at.partitions);
   add("halted", at.halted);
   add("paused", at.paused);
-  for (const auto& [server, field, lasts, cause] : unreachable) {
-    add(field, lasts.count());
-    line.text +=
-        fmt::format("{}{} is unreachable: {}", line.text.empty() ? "" : ". ", server, cause);
-  }
+  add_unreachable(line, unreachable);
   return line;
 }
 

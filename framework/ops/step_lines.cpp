@@ -166,8 +166,6 @@ bool is_limited(const Event& event) {
     case Step::kProbationStarted:
     case Step::kProbationAttemptCrashed:
     case Step::kAttemptFailed:
-    case Step::kKafkaUnreachable:
-    case Step::kRedisUnreachable:
     case Step::kWarning:
     case Step::kCommitOutcomeUnknown:
     case Step::kOutboxMessageRejected:
@@ -182,11 +180,8 @@ bool is_limited(const Event& event) {
 Incident incident_of(const Event& event) {
   Incident incident{event_row(event).code, std::string(event.topic), std::string(event.handler),
                     std::string(event.sqlstate)};
-  if (!incident.sqlstate.empty())
-    return incident;
-  const bool of_kafka_client = event.warning == Warning::kKafkaErrorReported ||
-                               event.warning == Warning::kKafkaClientWarning;
-  incident.text = of_kafka_client ? without_counts(event.detail) : std::string(event.detail);
+  if (incident.sqlstate.empty())
+    incident.text = event.detail;
   return incident;
 }
 

@@ -295,6 +295,41 @@ TEST_CASE("relay logs which shards it publishes, how many messages it publishes,
                  ContainsSubstring("no message waits in the outbox"));
 }
 
+TEST_CASE("a relay logs an outage once, with its end, at the start and later") {
+  PostgresServer server;
+  KafkaBroker broker;
+  RelaySite site(broker, server);
+  site.publish(site.topic, "k", "v");
+  site.outbox_lines = "[log]\nprogress_interval = \"500ms\"\n";
+  server.stop();
+  broker.kill();
+  const auto child = site.start_relay();
+  child->wait_for_output("PostgreSQL is unreachable: ", kDeadline);
+  server.start();
+  child->wait_for_output(" database_reachable outage_s=", kDeadline);
+  child->wait_for_output("Kafka is unreachable: ", kDeadline);
+  broker.start();
+  child->wait_for_output(" kafka_reachable outage_s=", kDeadline);
+  child->wait_for_output(" progress_reported published=1 ", kDeadline);
+  const auto at_start = child->output();
+  INFO(at_start);
+  CHECK(occurrences(at_start, " database_unreachable: ") == 1);
+  CHECK(occurrences(at_start, " kafka_unreachable: ") == 1);
+
+  server.stop(StopMode::kImmediate);
+  wait_until([&] { return occurrences(child->output(), " database_unreachable: ") == 2; },
+             kDeadline, "the second outage of PostgreSQL");
+  server.start();
+  wait_until([&] { return occurrences(child->output(), " database_reachable outage_s=") == 2; },
+             kDeadline, "its end");
+  stop(*child);
+  const auto log = child->output();
+  CHECK(occurrences(log, " database_unreachable: ") == 2);
+  CHECK(occurrences(log, " database_reachable outage_s=") == 2);
+  CHECK(occurrences(log, " kafka_unreachable: ") == 1);
+  CHECK(occurrences(log, " kafka_reachable outage_s=") == 1);
+}
+
 TEST_CASE("a halt because of pawl.publish names the statement that calls it") {
   struct Row {
     std::string call;

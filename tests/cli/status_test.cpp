@@ -377,6 +377,30 @@ TEST_CASE("processes that started without Kafka are shown as waiting for it") {
   CHECK(other->wait(kDeadline) == ExitStatus{.code = 0, .signal = {}});
 }
 
+TEST_CASE("a partition whose owner has lost its session with Kafka is shown as unowned") {
+  KafkaBroker broker;
+  Site site(broker, PostgresServer::shared());
+  site.kafka_lines = "session_timeout = \"6s\"\n";
+  site.pay_many(0, "e", 2);
+  const auto child = site.start();
+  site.wait_for_stored(0, 1);
+  broker.freeze();
+  child->wait_for_output(" partition_revoked ", kDeadline);
+  site.wait_for_sql("SELECT released FROM pawl.processed_kafka_offsets", "t");
+  const auto lost = status_of(site);
+  CHECK(lost.at("totals").at("unowned") == 1);
+  CHECK(lost.at("partitions")[0].at("owner").is_null());
+  CHECK(lost.at("processes").size() == 1);
+
+  broker.thaw();
+  site.pay_many(0, "later-", 1);
+  site.wait_for_stored(0, 2);
+  CHECK(status_of(site).at("totals").at("unowned") == 0);
+  CHECK(site.sql("SELECT count(*) FROM ledger") == "3");
+  child->kill(SIGTERM);
+  CHECK(child->wait(kDeadline) == ExitStatus{.code = 0, .signal = {}});
+}
+
 TEST_CASE("status counts parked messages and the record keys that wait") {
   Site site;
   site.pay(0, "dead", "a", "\"no number\"");

@@ -205,15 +205,6 @@ TEST_CASE("an incident is an event, topic, handler, and SQLSTATE, or text if the
   CHECK(failed(3, "a", "23503") != failed(3, "a", "22P02"));
   CHECK(failed(3, "HTTP status 401", "") == failed(4, "HTTP status 401", ""));
   CHECK(failed(3, "HTTP status 401", "") != failed(3, "HTTP status 500", ""));
-  // librdkafka's texts count and measure.
-  const auto of_kafka = [](std::string_view detail) {
-    Event reported{Step::kWarning};
-    reported.warning = pawl::Warning::kKafkaErrorReported;
-    reported.detail = detail;
-    return pawl::ops::incident_of(reported);
-  };
-  CHECK(of_kafka("b:9092/1: Disconnected (after 7ms in state UP)") ==
-        of_kafka("b:9092/bootstrap: Disconnected (after 12ms in state UP)"));
 }
 
 TEST_CASE("what another event or a count reports has no line of its own") {
