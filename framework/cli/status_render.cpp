@@ -41,7 +41,7 @@ constexpr std::string_view kGap = "   ";
 constexpr std::int64_t kLongOpenSeconds = 60;
 
 std::string rate_text(std::optional<double> rate) {
-  return rate ? fmt::format("{:.0f}/s", *rate) : "?";
+  return rate ? rate_number(*rate) + "/s" : "?";
 }
 
 /// "-": the lag does not shrink.
