@@ -408,6 +408,32 @@ std::string age_text(const Status& status, const std::string& time) {
   return at ? ops::span_text((status.now_ms - *at) / 1000) : "?";
 }
 
+std::string_view page_of(std::string_view heading) {
+  struct Page {
+    std::string_view heading;
+    std::string_view page;
+  };
+  static constexpr Page kPages[] = {
+      {"POSTGRESQL", "docs/runbook/progress.md#6-unreachable-servers"},
+      {"KAFKA", "docs/runbook/progress.md#6-unreachable-servers"},
+      {"TOPICS", "docs/runbook/progress.md#headings-of-pawl-status"},
+      {"HALTED", "docs/runbook/halts.md"},
+      {"BLOCKED", "docs/runbook/incidents.md#a-partition-that-waits-for-a-lock"},
+      {"UNREACHABLE", "docs/runbook/incidents.md#an-unreachable-remote-service"},
+      {"WAITING FOR KAFKA", "docs/runbook/incidents.md#kafka-is-unreachable"},
+      {"UNOWNED", "docs/runbook/progress.md#2-unowned-partitions"},
+      {"NOT STARTED", "docs/runbook/progress.md#2-unowned-partitions"},
+      {"STALLED", "docs/runbook/progress.md#7-a-slow-handler"},
+      {"RETRYING", "docs/runbook/progress.md#8-a-message-that-is-retried"},
+      {"ON PROBATION", "docs/crash-isolation.md"},
+      {"PAUSED", "docs/runbook/progress.md#5-paused-partitions"},
+      {"FINISHED OUT OF ORDER", "docs/runbook/progress.md#7-a-slow-handler"},
+      {"HANDLERS DIFFER", "docs/runbook/incidents.md#different-handlers-in-one-group"},
+  };
+  const auto* const found = std::ranges::find(kPages, heading, &Page::heading);
+  return found == std::end(kPages) ? std::string_view{} : found->page;
+}
+
 std::vector<Problem> problems_of(const Status& status) {
   return Problems(status).all();
 }

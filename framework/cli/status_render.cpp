@@ -174,8 +174,12 @@ class Renderer {
         for (std::size_t cell = 0; cell + 1 < title.size(); ++cell)
           widths[cell] = std::max(widths[cell], width_of(printable(title[cell])));
       }
-      for (auto i = first; i < most; ++i)
-        add(Kind::kProblem, problem_text(problems[i], widths));
+      for (auto i = first; i < most; ++i) {
+        // After the last one, so that a narrow screen repeats no page.
+        const auto page =
+            i + 1 == most ? fmt::format("  See {}\n", page_of(heading)) : std::string();
+        add(Kind::kProblem, problem_text(problems[i], widths) + page);
+      }
       if (most < end)
         add(Kind::kSection, "  " + omitted_line(end - most, "more", "more"));
       first = end;

@@ -1,7 +1,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <regex>
+#include <sstream>
 
 #include "cli/screen.hpp"
 #include "cli/status.hpp"
@@ -97,6 +103,47 @@ TEST_CASE("status shows what messages wait for, once for all processes") {
   CHECK_THAT(verdict_of(status),
              ContainsSubstring("1 waiting for a lock") && !ContainsSubstring("blocked"));
   CHECK_THAT(status_text(status), ContainsSubstring("payments[0] has waited for a lock since"));
+}
+
+TEST_CASE("each heading of problems has a page that exists and describes it") {
+  const auto read = [](const std::filesystem::path& path) {
+    std::ifstream file(path);
+    REQUIRE(file);
+    return std::string{std::istreambuf_iterator<char>(file), {}};
+  };
+  // The runbook's table has all headings.
+  const auto table = read(PAWL_SOURCE_DIR "/docs/runbook/progress.md");
+  const std::regex heading("`([A-Z ]+)`");
+  const auto rows = table.substr(table.find("## Headings of `pawl status`"));
+  std::size_t headings = 0;
+  for (std::sregex_iterator found(rows.begin(), rows.end(), heading), end; found != end; ++found) {
+    const auto name = (*found)[1].str();
+    CAPTURE(name);
+    const std::string page(page_of(name));
+    REQUIRE(!page.empty());
+    ++headings;
+    const auto anchor = page.find('#');
+    const auto text = read(PAWL_SOURCE_DIR "/" + page.substr(0, anchor));
+    if (anchor == std::string::npos)
+      continue;
+    bool known = false;
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) {
+      if (!line.starts_with("## "))
+        continue;
+      std::string slug;
+      for (const unsigned char c : line.substr(3)) {
+        if (std::isalnum(c) != 0)
+          slug += static_cast<char>(std::tolower(c));
+        else if (c == ' ' || c == '-')
+          slug += '-';
+      }
+      known = known || slug == page.substr(anchor + 1);
+    }
+    CHECK(known);
+  }
+  CHECK(headings == 15);
+  CHECK(page_of("NO HEADING").empty());
 }
 
 TEST_CASE("status does not advise to start a process while processes wait for Kafka") {
@@ -251,6 +298,7 @@ TEST_CASE("status starts with the verdict, then problems, then dead letters, the
         "# after the fix\n"
         "        pawl partitions skip --config FILE -t payments -p 1 --offset 100 --because TEXT  "
         "# if it cannot be fixed\n"
+        "  See docs/runbook/halts.md\n"
         "\n"
         "DEAD LETTERS   DEAD  SCHEDULED  PARKED  OLDEST  ERROR\n"
         "  pay             3          3       1   2 min  23503 ledger_account_fkey\n"
