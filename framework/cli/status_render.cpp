@@ -505,10 +505,11 @@ class Renderer {
     for (const auto& partition : status_.partitions) {
       const auto& row = partition.row;
       const std::string none = asked ? "-" : "?";
-      const auto state = !row ? (asked ? "unowned" : "?")
-                         : partition.concern == Concern::kStalled
-                             ? std::string(to_string(Concern::kStalled))
-                             : state_text(*row);
+      const auto state =
+          !row ? (asked ? "unowned" : "?")
+          : partition.concern == Concern::kStalled || partition.concern == Concern::kBlocked
+              ? std::string(to_string(*partition.concern))
+              : state_text(*row);
       table.add({partition.partition.topic, std::to_string(partition.partition.partition), state,
                  row ? offset_text(*row) : none, known_text(partition.end),
                  known_text(partition.lag()), rate_text(partition.rate),
