@@ -29,6 +29,7 @@ struct StatusPartition {
   /// Of the log kStalledAfter ago; nullopt: unknown, or not asked since it cannot be stalled.
   std::optional<std::int64_t> end_before;
   std::optional<double> rate;  ///< messages a second since the last look; nullopt: there was none
+  bool blocked = false;        ///< its process reports that a message waits for a lock
   std::optional<Concern> concern;  ///< nullopt: PostgreSQL could not be asked
   /// Seconds until its lag is gone, at the pace between the last two looks; nullopt: there was no
   /// look before, or the lag does not shrink.

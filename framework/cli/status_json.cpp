@@ -21,6 +21,7 @@ Json totals_json(const StatusTotals& totals) {
   json["stalled"] = count(&StatusCounts::stalled);
   json["retrying"] = count(&StatusCounts::retrying);
   json["on_probation"] = count(&StatusCounts::on_probation);
+  json["blocked"] = count(&StatusCounts::blocked);
   json["lag"] = or_null(totals.lag);
   json["per_second"] = or_null(totals.rate);
   json["eta_seconds"] = or_null(totals.eta_seconds);
@@ -120,13 +121,16 @@ std::string status_json(const Status& status, bool indented) {
     root["processes"] = status.processes;
     auto& conditions = root["conditions"] = Json::array();
     for (const auto& [owner, condition] : status.conditions) {
-      conditions.push_back({{"kind", to_string(condition.kind)},
-                            {"subject", condition.subject},
-                            {"since", ledger::to_string(condition.since)},
-                            {"messages", condition.messages},
-                            {"cause", condition.cause},
-                            {"lasting", condition.lasting},
-                            {"process", owner}});
+      conditions.push_back(
+          {{"kind", to_string(condition.kind)},
+           {"subject", condition.subject},
+           {"since", ledger::to_string(condition.since)},
+           {"messages", condition.messages},
+           {"cause", condition.cause},
+           {"lasting", condition.lasting},
+           {"blocking_pid",
+            condition.blocking_pid == 0 ? Json(nullptr) : Json(condition.blocking_pid)},
+           {"process", owner}});
     }
     root["parked_keys"] = status.server.parked_keys;
     root["parked_keys_without_dead_letter"] = status.server.left_parked_keys;

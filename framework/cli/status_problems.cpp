@@ -13,12 +13,14 @@
 
 #include "config/document.hpp"
 #include "config/invocation.hpp"
+#include "config/redact.hpp"
 #include "console/counted.hpp"
 #include "console/partition_view.hpp"
 #include "console/topics_seen.hpp"
 #include "dead_letters/dlq.hpp"
 #include "engine/conditions.hpp"
 #include "engine/topic_directory.hpp"
+#include "ledger/blocking_sessions.hpp"
 #include "ledger/instant.hpp"
 #include "ops/catching_up.hpp"
 
@@ -165,17 +167,52 @@ class Problems {
   }
 
   void add_conditions() {
+    std::map<std::int32_t, std::vector<ledger::SharedCondition>> by_session;
     for (const auto& [condition, owners] : ledger::shared_conditions(status_.conditions)) {
       if (condition.kind == Condition::Kind::kKafkaUnreachable) {
         add_kafka_wait(condition, owners);
         continue;
       }
-      auto& shown =
-          add(condition.kind == Condition::Kind::kPartitionBlocked ? "BLOCKED" : "UNREACHABLE",
-              {condition.subject});
+      if (condition.kind == Condition::Kind::kPartitionBlocked) {
+        by_session[condition.blocking_pid].push_back({condition, owners});
+        continue;
+      }
+      auto& shown = add("UNREACHABLE", {condition.subject});
       shown.texts = {fmt::format("{} {}.", condition.subject, engine::text_of(condition)),
                      fmt::format("Reported by {}.", fmt::join(owners, ", "))};
     }
+    for (const auto& [pid, blocked] : by_session) {
+      if (pid != 0) {
+        add_blocked(pid, blocked);
+        continue;
+      }
+      // Sessions that are not known may be different ones.
+      for (const auto& one : blocked)
+        add_blocked(pid, {one});
+    }
+  }
+
+  /// The partitions that wait for one session of PostgreSQL; pid 0: for an unknown one.
+  void add_blocked(std::int32_t pid, const std::vector<ledger::SharedCondition>& blocked) {
+    std::vector<TopicPartition> partitions;
+    std::set<std::string> processes;
+    // The earliest comes first.
+    auto whole = blocked.front().condition;
+    whole.messages = 0;
+    for (const auto& [condition, owners] : blocked) {
+      partitions.push_back({condition.topic, condition.partition});
+      processes.insert(owners.begin(), owners.end());
+      whole.messages += condition.messages;
+    }
+    auto& shown =
+        add("BLOCKED", {names_of(partitions), since_text(ledger::to_string(whole.since))});
+    shown.texts = {fmt::format("{} {}.", whole.subject, engine::text_of(whole)),
+                   fmt::format("Reported by {}.", fmt::join(processes, ", "))};
+    if (pid == 0)
+      return;
+    shown.texts.emplace_back(
+        "If the session need not finish its work, terminate it. Its transaction is rolled back.");
+    shown.steps = {{config::psql_text(status_.database, ledger::termination_sql(pid))}};
   }
 
   /// Another process would wait as well.
@@ -406,6 +443,32 @@ HaltView halt_view(const Status& status, const ledger::RegisterRow& row) {
 std::string age_text(const Status& status, const std::string& time) {
   const auto at = config::parse_time(time);
   return at ? ops::span_text((status.now_ms - *at) / 1000) : "?";
+}
+
+std::string_view page_of(std::string_view heading) {
+  struct Page {
+    std::string_view heading;
+    std::string_view page;
+  };
+  static constexpr Page kPages[] = {
+      {"POSTGRESQL", "docs/runbook/progress.md#6-unreachable-servers"},
+      {"KAFKA", "docs/runbook/progress.md#6-unreachable-servers"},
+      {"TOPICS", "docs/runbook/progress.md#headings-of-pawl-status"},
+      {"HALTED", "docs/runbook/halts.md"},
+      {"BLOCKED", "docs/runbook/incidents.md#a-partition-that-waits-for-a-lock"},
+      {"UNREACHABLE", "docs/runbook/incidents.md#an-unreachable-remote-service"},
+      {"WAITING FOR KAFKA", "docs/runbook/incidents.md#kafka-is-unreachable"},
+      {"UNOWNED", "docs/runbook/progress.md#2-unowned-partitions"},
+      {"NOT STARTED", "docs/runbook/progress.md#2-unowned-partitions"},
+      {"STALLED", "docs/runbook/progress.md#7-a-slow-handler"},
+      {"RETRYING", "docs/runbook/progress.md#8-a-message-that-is-retried"},
+      {"ON PROBATION", "docs/crash-isolation.md"},
+      {"PAUSED", "docs/runbook/progress.md#5-paused-partitions"},
+      {"FINISHED OUT OF ORDER", "docs/runbook/progress.md#7-a-slow-handler"},
+      {"HANDLERS DIFFER", "docs/runbook/incidents.md#different-handlers-in-one-group"},
+  };
+  const auto* const found = std::ranges::find(kPages, heading, &Page::heading);
+  return found == std::end(kPages) ? std::string_view{} : found->page;
 }
 
 std::vector<Problem> problems_of(const Status& status) {

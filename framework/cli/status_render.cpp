@@ -41,7 +41,7 @@ constexpr std::string_view kGap = "   ";
 constexpr std::int64_t kLongOpenSeconds = 60;
 
 std::string rate_text(std::optional<double> rate) {
-  return rate ? fmt::format("{:.0f}/s", *rate) : "?";
+  return rate ? rate_number(*rate) + "/s" : "?";
 }
 
 /// "-": the lag does not shrink.
@@ -174,8 +174,12 @@ class Renderer {
         for (std::size_t cell = 0; cell + 1 < title.size(); ++cell)
           widths[cell] = std::max(widths[cell], width_of(printable(title[cell])));
       }
-      for (auto i = first; i < most; ++i)
-        add(Kind::kProblem, problem_text(problems[i], widths));
+      for (auto i = first; i < most; ++i) {
+        // After the last one, so that a narrow screen repeats no page.
+        const auto page =
+            i + 1 == most ? fmt::format("  See {}\n", page_of(heading)) : std::string();
+        add(Kind::kProblem, problem_text(problems[i], widths) + page);
+      }
       if (most < end)
         add(Kind::kSection, "  " + omitted_line(end - most, "more", "more"));
       first = end;
@@ -501,10 +505,11 @@ class Renderer {
     for (const auto& partition : status_.partitions) {
       const auto& row = partition.row;
       const std::string none = asked ? "-" : "?";
-      const auto state = !row ? (asked ? "unowned" : "?")
-                         : partition.concern == Concern::kStalled
-                             ? std::string(to_string(Concern::kStalled))
-                             : state_text(*row);
+      const auto state =
+          !row ? (asked ? "unowned" : "?")
+          : partition.concern == Concern::kStalled || partition.concern == Concern::kBlocked
+              ? std::string(to_string(*partition.concern))
+              : state_text(*row);
       table.add({partition.partition.topic, std::to_string(partition.partition.partition), state,
                  row ? offset_text(*row) : none, known_text(partition.end),
                  known_text(partition.lag()), rate_text(partition.rate),

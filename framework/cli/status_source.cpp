@@ -20,7 +20,7 @@ constexpr std::chrono::seconds kSpared{10};
 StatusCounts counts_of(const Status& status) {
   StatusCounts counts;
   for (const auto& partition : status.partitions) {
-    counts.add(partition.row ? &*partition.row : nullptr, partition.end_before);
+    counts.add(partition.row ? &*partition.row : nullptr, partition.end_before, partition.blocked);
   }
   for (const auto& count : status.letters) {
     if (count.status == "parked") {
@@ -117,9 +117,16 @@ Status StatusSource::look(AwayKafka away) {
     ask_kafka_again_ = std::chrono::steady_clock::now() + kSpared;
   }
   if (status.postgres_problem.empty()) {
-    for (auto& partition : status.partitions)
-      partition.concern =
-          concern_of(partition.row ? &*partition.row : nullptr, partition.end_before);
+    std::set<TopicPartition> blocked;
+    for (const auto& [owner, condition] : status.conditions) {
+      if (condition.kind == Condition::Kind::kPartitionBlocked)
+        blocked.insert({condition.topic, condition.partition});
+    }
+    for (auto& partition : status.partitions) {
+      partition.blocked = blocked.contains(partition.partition);
+      partition.concern = concern_of(partition.row ? &*partition.row : nullptr,
+                                     partition.end_before, partition.blocked);
+    }
   }
   find_etas(status);
   return status;

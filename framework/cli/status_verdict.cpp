@@ -107,7 +107,7 @@ Verdict verdict_parts(const Status& status) {
   };
   figure(Level::kPlain, totals.lag ? "lag " + grouped(*totals.lag) : "lag ?");
   if (totals.rate)
-    figure(Level::kPlain, fmt::format("{:.0f} msg/s", *totals.rate));
+    figure(Level::kPlain, rate_number(*totals.rate) + " msg/s");
   if (status.oldest && status.oldest->age >= std::chrono::seconds(1)) {
     const auto age = std::chrono::floor<std::chrono::seconds>(status.oldest->age);
     figure(Level::kPlain, fmt::format("oldest unprocessed {} ({})", ops::span_text(age.count()),

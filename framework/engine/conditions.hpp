@@ -9,6 +9,7 @@
 
 #include "engine/reachability.hpp"
 #include "pawl/condition.hpp"
+#include "pawl/topic_partition.hpp"
 
 namespace pawl::engine {
 
@@ -23,7 +24,9 @@ namespace pawl::engine {
     Timestamp now);
 
 /// Which conditions are news: each is reported when it begins, again each minute while it lasts,
-/// and when it ends. Knows no clock. One thread.
+/// and when it ends. Partitions that wait for one session are one condition: the first is reported
+/// once, not again each minute, and it ends when none waits for that session. Knows no clock. One
+/// thread.
 class ConditionWatch {
  public:
   using Clock = std::chrono::steady_clock;
@@ -33,6 +36,9 @@ class ConditionWatch {
   struct News {
     Condition condition;
     bool ended = false;
+    /// Partitions that wait for the same session, the reported one included. Empty: the session is
+    /// unknown. The condition has the messages of all.
+    std::vector<TopicPartition> blocked = {};
   };
   /// `now`: all that there are.
   [[nodiscard]] std::vector<News> look(const std::vector<Condition>& now, Clock::time_point at);
@@ -41,6 +47,7 @@ class ConditionWatch {
   struct Told {
     Condition condition;
     Clock::time_point at;
+    bool reported = true;  ///< false: another partition is reported for the session
   };
   std::map<std::pair<Condition::Kind, std::string>, Told> told_;
 };

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "config/redact.hpp"
 #include "ledger/blocking_sessions.hpp"
 #include "ledger/instant.hpp"
 #include "ledger/stalled_sessions.hpp"
@@ -141,6 +142,7 @@ std::vector<Condition> Monitor::conditions() const {
     condition.messages = waiting_in(blocked.partition, blocked.messages);
     condition.cause = texts::bounded(blocked.cause, texts::kLongestCause);
     condition.lasting = blocked.lasting;
+    condition.blocking_pid = blocked.blocking_pid;
   }
   if (auto kafka = kafka_condition(
           context_.kafka_reachable.outage(), context_.options.kafka.bootstrap_servers,
@@ -165,7 +167,7 @@ void Monitor::tell_conditions() {
   std::erase_if(lasting, [](const Condition& condition) {
     return !condition.lasting || condition.kind == Kind::kKafkaUnreachable;
   });
-  for (const auto& [condition, ended] : conditions_.look(lasting, Clock::now())) {
+  for (const auto& [condition, ended, partitions] : conditions_.look(lasting, Clock::now())) {
     const bool blocked = condition.kind == Kind::kPartitionBlocked;
     Event event;
     event.topic = condition.topic;
@@ -176,13 +178,23 @@ void Monitor::tell_conditions() {
       event.step = ended ? Step::kRemoteServiceReachable : Step::kRemoteServiceUnreachable;
       event.endpoint = condition.subject;
     }
-    const auto detail =
+    auto detail =
         ended ? std::string() : fmt::format("{}. Retrying; no attempt is counted", condition.cause);
+    if (!ended && condition.blocking_pid != 0) {
+      detail += fmt::format(". To terminate the session: `{}`",
+                            config::psql_text(context_.options.postgres.url,
+                                              ledger::termination_sql(condition.blocking_pid)));
+    }
+    const auto names = names_of(partitions);
     const auto since = ledger::to_string(condition.since);
     std::vector<EventField> fields;
     if (!ended) {
       fields.push_back({"since", std::string_view(since)});
       fields.push_back({"messages", condition.messages});
+    }
+    if (!ended && condition.blocking_pid != 0) {
+      fields.push_back({"blocking_pid", std::int64_t{condition.blocking_pid}});
+      fields.push_back({"partitions", std::string_view(names)});
     }
     event.detail = detail;
     event.fields = fields;

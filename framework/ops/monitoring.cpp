@@ -79,9 +79,14 @@ Json partition_json(const PartitionSnapshot& partition, Timestamp now) {
 }
 
 Json condition_json(const Condition& condition) {
-  return {{"kind", to_string(condition.kind)}, {"subject", condition.subject},
-          {"since", rfc3339(condition.since)}, {"messages", condition.messages},
-          {"cause", condition.cause},          {"lasting", condition.lasting}};
+  return {
+      {"kind", to_string(condition.kind)},
+      {"subject", condition.subject},
+      {"since", rfc3339(condition.since)},
+      {"messages", condition.messages},
+      {"cause", condition.cause},
+      {"lasting", condition.lasting},
+      {"blocking_pid", condition.blocking_pid == 0 ? Json(nullptr) : Json(condition.blocking_pid)}};
 }
 
 HttpAnswer status(const MetricsObserver& metrics, const ProcessLook& look) {

@@ -1,7 +1,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <regex>
+#include <sstream>
 
 #include "cli/screen.hpp"
 #include "cli/status.hpp"
@@ -87,6 +94,7 @@ TEST_CASE("status shows what messages wait for, once for all processes") {
                         {"messages", 3},
                         {"cause", "refused"},
                         {"lasting", true},
+                        {"blocking_pid", nullptr},
                         {"process", "two"}}));
 
   condition.kind = pawl::Condition::Kind::kPartitionBlocked;
@@ -97,6 +105,104 @@ TEST_CASE("status shows what messages wait for, once for all processes") {
   CHECK_THAT(verdict_of(status),
              ContainsSubstring("1 waiting for a lock") && !ContainsSubstring("blocked"));
   CHECK_THAT(status_text(status), ContainsSubstring("payments[0] has waited for a lock since"));
+}
+
+TEST_CASE("partitions that wait for one session are one problem, with the command that ends it") {
+  const auto waits = [](int partition, int pid, std::int64_t messages) {
+    pawl::Condition condition;
+    condition.kind = pawl::Condition::Kind::kPartitionBlocked;
+    condition.subject = "payments[" + std::to_string(partition) + "]";
+    condition.topic = "payments";
+    condition.partition = partition;
+    condition.since = pawl::Timestamp(std::chrono::milliseconds(kNow));
+    condition.messages = messages;
+    condition.cause = "session 42 (user app) holds the lock";
+    condition.blocking_pid = pid;
+    return condition;
+  };
+  auto status = with({running(0, 3), running(1, 4), running(2, 5), running(3, 0)});
+  status.database = "password=*** dbname=p host=db";
+  status.conditions = {{"one", waits(0, 42, 3)}, {"two", waits(1, 42, 4)}, {"two", waits(2, 0, 5)}};
+  const auto text = status_text(status);
+  CHECK_THAT(text, ContainsSubstring("\nBLOCKED\n  payments[2]     since 08:00:00\n") &&
+                       ContainsSubstring(
+                           "\n  payments[0-1]   since 08:00:00\n      payments[0] has waited for a "
+                           "lock since 2027-01-15T08:00:00Z: session 42 (user app) holds the "
+                           "lock. 7 messages wait;") &&
+                       ContainsSubstring("      Reported by one, two.\n") &&
+                       ContainsSubstring(
+                           "> psql -d 'dbname=p host=db' -c 'SELECT pg_terminate_backend(42)'\n"
+                           "  See docs/runbook/incidents.md#a-partition-that-waits-for-a-lock\n"));
+  CHECK(occurrences(text, "pg_terminate_backend") == 1);
+}
+
+TEST_CASE("a partition that waits for a lock has the state blocked, unless it is worse") {
+  struct Row {
+    const char* name;
+    bool blocked;
+    std::function<void(StatusPartition&)> change;
+    const char* state;
+    std::size_t count;
+  };
+  const auto row = GENERATE(values<Row>({
+      {"not blocked", false, [](auto&) {}, "running", 0},
+      {"blocked", true, [](auto&) {}, "blocked", 1},
+      {"also stalled", true, [](auto& one) { one.row->since_update_ms = 300000; }, "blocked", 1},
+      {"unowned", true, [](auto& one) { one.row->released = true; }, "unowned", 0},
+  }));
+  CAPTURE(row.name);
+  auto partition = running(0, 5);
+  row.change(partition);
+  partition.blocked = row.blocked;
+  partition.end_before = partition.end;
+  partition.concern = concern_of(&*partition.row, partition.end_before, partition.blocked);
+  const auto status = with({partition});
+  const auto counts = totals_of(status).counts.value();
+  CHECK(counts.blocked == row.count);
+  CHECK(counts.stalled == 0);
+  CHECK_THAT(status_text(status, {.partitions = true}),
+             ContainsSubstring(fmt::format("  {}  ", row.state)));
+}
+
+TEST_CASE("each heading of problems has a page that exists and describes it") {
+  const auto read = [](const std::filesystem::path& path) {
+    std::ifstream file(path);
+    REQUIRE(file);
+    return std::string{std::istreambuf_iterator<char>(file), {}};
+  };
+  // The runbook's table has all headings.
+  const auto table = read(PAWL_SOURCE_DIR "/docs/runbook/progress.md");
+  const std::regex heading("`([A-Z ]+)`");
+  const auto rows = table.substr(table.find("## Headings of `pawl status`"));
+  std::size_t headings = 0;
+  for (std::sregex_iterator found(rows.begin(), rows.end(), heading), end; found != end; ++found) {
+    const auto name = (*found)[1].str();
+    CAPTURE(name);
+    const std::string page(page_of(name));
+    REQUIRE(!page.empty());
+    ++headings;
+    const auto anchor = page.find('#');
+    const auto text = read(PAWL_SOURCE_DIR "/" + page.substr(0, anchor));
+    if (anchor == std::string::npos)
+      continue;
+    bool known = false;
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) {
+      if (!line.starts_with("## "))
+        continue;
+      std::string slug;
+      for (const unsigned char c : line.substr(3)) {
+        if (std::isalnum(c) != 0)
+          slug += static_cast<char>(std::tolower(c));
+        else if (c == ' ' || c == '-')
+          slug += '-';
+      }
+      known = known || slug == page.substr(anchor + 1);
+    }
+    CHECK(known);
+  }
+  CHECK(headings == 15);
+  CHECK(page_of("NO HEADING").empty());
 }
 
 TEST_CASE("status does not advise to start a process while processes wait for Kafka") {
@@ -251,6 +357,7 @@ TEST_CASE("status starts with the verdict, then problems, then dead letters, the
         "# after the fix\n"
         "        pawl partitions skip --config FILE -t payments -p 1 --offset 100 --because TEXT  "
         "# if it cannot be fixed\n"
+        "  See docs/runbook/halts.md\n"
         "\n"
         "DEAD LETTERS   DEAD  SCHEDULED  PARKED  OLDEST  ERROR\n"
         "  pay             3          3       1   2 min  23503 ledger_account_fkey\n"

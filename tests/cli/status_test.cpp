@@ -131,20 +131,32 @@ TEST_CASE("status shows what messages of live processes wait for") {
       "INSERT INTO pawl.process_conditions (consumer_id, owner, conditions) SELECT consumer_id, "
       "'host:1:ab', '[{\"kind\": \"partition_blocked\", \"subject\": \"t[3]\", \"topic\": \"t\", "
       "\"partition\": 3, \"since_ms\": 1800000000000, \"messages\": 7, \"cause\": \"session "
-      "42\"}]' "
+      "42\", \"blocking_pid\": 42}]' "
       "FROM pawl.consumers");
   const auto conditions = [&] { return status_of(site).at("conditions"); };
   CHECK(conditions() == nlohmann::json::parse(
                             R"([{"kind": "partition_blocked", "subject": "t[3]", "messages": 7,
                                  "since": "2027-01-15T08:00:00Z", "cause": "session 42",
-                                 "lasting": true, "process": "host:1:ab"}])"));
+                                 "lasting": true, "blocking_pid": 42,
+                                 "process": "host:1:ab"}])"));
   const auto seen = site.run({"status", "--exit-code"});
   CHECK(seen.code == 3);
   CHECK_THAT(seen.out,
              ContainsSubstring("1 partition blocked by a lock") &&
                  ContainsSubstring("t[3] has waited for a lock since 2027-01-15T08:00:00Z: "
                                    "session 42. 7 messages wait") &&
-                 ContainsSubstring("Reported by host:1:ab."));
+                 ContainsSubstring("Reported by host:1:ab.") &&
+                 ContainsSubstring("-c 'SELECT pg_terminate_backend(42)'\n"));
+  CHECK(status_of(site).at("totals").at("blocked") == 0);
+  // Of a partition that the consumer has.
+  site.sql("UPDATE pawl.processed_kafka_offsets SET released = false, owner_pid = NULL");
+  site.sql(
+      "UPDATE pawl.process_conditions SET conditions = jsonb_set(jsonb_set(conditions, "
+      "'{0,topic}', to_jsonb('" +
+      site.topic + "'::text)), '{0,partition}', '0')");
+  CHECK(status_of(site).at("totals").at("blocked") == 1);
+  CHECK(status_of(site).at("partitions")[0].at("concern") == "blocked");
+  CHECK(site.run({"status", "--fail-on", "blocked"}).code == 3);
   // Its process has not been heard of for long.
   site.sql("UPDATE pawl.process_conditions SET seen_at = seen_at - interval '1 minute'");
   CHECK(conditions().empty());

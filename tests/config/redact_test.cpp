@@ -20,6 +20,19 @@ TEST_CASE("a connection URI is shown as what libpq makes of it, but for its secr
         "service=s password=*** dbname=p host=db options=***");
 }
 
+TEST_CASE("a command for psql connects to the same database, without what may be a secret") {
+  const auto [url, command] = GENERATE(table<std::string, std::string>({
+      {"postgresql://localhost/payments", "psql -d 'dbname=payments host=localhost' -c 'SELECT 1'"},
+      {"postgresql://app:hunter2@db/p", "psql -d 'user=app dbname=p host=db' -c 'SELECT 1'"},
+      {redact_url("postgresql://app:hunter2@db/p"),
+       "psql -d 'user=app dbname=p host=db' -c 'SELECT 1'"},
+      {"", "psql -c 'SELECT 1'"},
+      {redact_url("postgresql://app:pw@db:hunter2/p"), "psql -c 'SELECT 1'"},
+  }));
+  CAPTURE(url);
+  CHECK(pawl::config::psql_text(url, "SELECT 1") == command);
+}
+
 TEST_CASE("a connection string keeps everything but its secrets") {
   CHECK(redact_url("dbname=p host=db") == "dbname=p host=db");
   CHECK(redact_url("password=hunter2 host=db") == "password=*** host=db");

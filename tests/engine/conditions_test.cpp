@@ -24,9 +24,11 @@ Condition unreachable(const std::string& what, std::int64_t messages = 1) {
 /// "began a 1, ended b 2"
 std::string told(const std::vector<ConditionWatch::News>& news) {
   std::string text;
-  for (const auto& [condition, ended] : news) {
+  for (const auto& [condition, ended, blocked] : news) {
     text += fmt::format("{}{} {} {}", text.empty() ? "" : ", ", ended ? "ended" : "began",
                         condition.subject, condition.messages);
+    if (!ended && !blocked.empty())
+      text += fmt::format(" of {}", blocked.size());
   }
   return text;
 }
@@ -46,6 +48,32 @@ TEST_CASE("a condition is news when it begins, each minute, and when it ends") {
   auto blocked = unreachable("b");
   blocked.kind = Condition::Kind::kPartitionBlocked;
   CHECK(told(watch.look({blocked}, kStart + 63s)) == "began b 1, ended a 1, ended b 8");
+}
+
+TEST_CASE("partitions that wait for one session are reported once, until none waits for it") {
+  const auto waits = [](const std::string& what, std::int32_t pid) {
+    auto condition = unreachable(what);
+    condition.kind = Condition::Kind::kPartitionBlocked;
+    condition.blocking_pid = pid;
+    return condition;
+  };
+  ConditionWatch watch;
+  CHECK(told(watch.look({waits("a", 42), waits("b", 42), waits("c", 43)}, kStart)) ==
+        "began a 2 of 2, began c 1 of 1");
+  // A later partition of the same lock, and no reminder.
+  CHECK(told(watch.look({waits("a", 42), waits("b", 42), waits("c", 43), waits("d", 42)},
+                        kStart + 1h))
+            .empty());
+  // Between two attempts, the session is not known.
+  CHECK(told(watch.look({waits("a", 42), waits("b", 0), waits("c", 0)}, kStart + 2h)).empty());
+  // The reported partition continues before the others.
+  CHECK(told(watch.look({waits("b", 42), waits("c", 43)}, kStart + 3h)).empty());
+  CHECK(told(watch.look({waits("c", 43)}, kStart + 4h)) == "ended a 1");
+  // The next session that holds the lock is another one.
+  CHECK(told(watch.look({waits("c", 44)}, kStart + 5h)) == "began c 1 of 1");
+  CHECK(told(watch.look({}, kStart + 6h)) == "ended c 1");
+  // Sessions that are not known may be different ones.
+  CHECK(told(watch.look({waits("a", 0), waits("b", 0)}, kStart + 7h)) == "began a 1, began b 1");
 }
 
 TEST_CASE("the text of a condition has its cause, since when, and how many messages wait") {

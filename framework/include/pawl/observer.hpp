@@ -75,7 +75,7 @@ enum class Step {
   kRemoteServiceUnreachable,
   kRemoteServiceReachable,  ///< after that, it responded
   /// A message of the partition has waited for a lock for ten times postgres.lock_timeout; detail
-  /// names the session that holds it; repeated each minute
+  /// names the session that holds it; once for all partitions that wait for this session
   kPartitionBlocked,
   kPartitionUnblocked,   ///< after that, no message of the partition waits for a lock
   kAssignmentPending,    ///< Kafka has assigned nothing for seconds; detail names what may delay it
