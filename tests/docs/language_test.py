@@ -4,11 +4,12 @@
   language_test.py ROOT            fails for each text that contains a banned term
   language_test.py ROOT --report   also counts discouraged terms, long sentences, and long pages
 
-It fails as well if README.md or a page is too long. Generated pages may have any length.
+It fails as well if README.md or a page is too long, or if a sentence of CHANGELOG.md is. Generated pages and CHANGELOG.md
+may have any length.
 
-Texts are the pages (README.md, CONTRIBUTING.md, docs/), the public headers, conf/, packaging/, the comments that the
-schema stores, the dashboard, the scripts, and every string literal of the programs. Help, log lines, and metrics are
-literals of the programs. Comments of private code are not texts.
+Texts are the pages (README.md, CONTRIBUTING.md, CHANGELOG.md, docs/), the public headers, conf/, packaging/, the
+comments that the schema stores, the dashboard, the scripts, and every string literal of the programs. Help, log lines,
+and metrics are literals of the programs. Comments of private code are not texts.
 """
 
 import re
@@ -185,7 +186,7 @@ def test_literals():
 
 # Area, files, how to find the texts of a file.
 AREAS = [
-    ("pages", ["README.md", "CONTRIBUTING.md", "docs/**/*.md"], whole),
+    ("pages", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/**/*.md"], whole),
     ("public headers", ["framework/include/pawl/**/*.hpp"], whole),
     ("programs", ["framework/**/*.cpp", "framework/**/*.hpp", "apps/**/*.cpp"], shown_literals),
     ("scripts", ["scripts/*"], without_comments),
@@ -220,8 +221,8 @@ def sentences(markdown):
 
 
 def longest(page):
-    """The words that a page may have; None: any number, because a program writes the page."""
-    if page.startswith(("docs/reference/", "docs/performance/results")):
+    """The words that a page may have; None: any number, because a program writes the page, or each fix adds an entry."""
+    if page.startswith(("docs/reference/", "docs/performance/results", "CHANGELOG.md")):
         return None
     return 900 if page == "README.md" else 1500
 
@@ -231,6 +232,18 @@ def too_long(root):
         page, words = file.relative_to(root).as_posix(), len(file.read_text(encoding="utf-8").split())
         if (most := longest(page)) and words > most:
             yield f"{page}: {words:,} words; the longest page has {most:,}"
+
+
+def long_sentences(markdown):
+    """Those of more than 25 words; a piece of code counts as one."""
+    return [sentence for sentence in sentences(markdown) if len(sentence.split()) > 25]
+
+
+def test_long_sentences():
+    words = " ".join(["word"] * 24)
+    text = f"Two entries:\n* {words} `a b`.\n* {words} `a b` more.\n"
+    if (found := long_sentences(text)) != [f"{words} CODE more."]:
+        sys.exit(f"language: the long sentences of the example are {found}")
 
 
 def cells(markdown):
@@ -252,9 +265,8 @@ def report(root):
     for file in files_of(root, AREAS[0][1]):
         text = file.read_text(encoding="utf-8")
         counts = [len(text.split()), 0, 0, sum(len(cell.split()) > 25 for cell in cells(text))]
-        for sentence in sentences(text):
-            counts[1] += 1
-            counts[2] += len(sentence.split()) > 25
+        counts[1] = sum(1 for _ in sentences(text))
+        counts[2] = len(long_sentences(text))
         totals = [total + count for total, count in zip(totals, counts)]
         levels = max((len(heading) for heading in re.findall(r"^(#+) ", text, re.MULTILINE)), default=0)
         note = "more than three heading levels" if levels > 3 else ""
@@ -266,6 +278,7 @@ def main():
     root = Path(sys.argv[1])
     test_examples()
     test_literals()
+    test_long_sentences()
     failures = 0
     seen = set()
     for area, patterns, find in AREAS:
@@ -282,10 +295,12 @@ def main():
                     print(f"{file.relative_to(root)}:{line}: {name}; the standard: {standard}")
     if "--report" in sys.argv[2:]:
         report(root)
-    long_pages = list(too_long(root))
-    print(*long_pages, sep="\n", end="\n" if long_pages else "")
-    if failures or long_pages:
-        sys.exit(f"language: {failures} banned terms, {len(long_pages)} pages that are too long")
+    too_long_texts = list(too_long(root))
+    too_long_texts += [f"CHANGELOG.md: a sentence of more than 25 words: {sentence}"
+                       for sentence in long_sentences((root / "CHANGELOG.md").read_text(encoding="utf-8"))]
+    print(*too_long_texts, sep="\n", end="\n" if too_long_texts else "")
+    if failures or too_long_texts:
+        sys.exit(f"language: {failures} banned terms, {len(too_long_texts)} pages or sentences that are too long")
 
 
 main()

@@ -159,7 +159,8 @@ def main():
     root = Path(sys.argv[1]).resolve()
     tests = {file: braces_expanded(file.read_text(encoding="utf-8")) for pattern in ("*.sh", "*.py", "*.cpp")
              for file in sorted((root / "tests").glob(f"**/{pattern}")) if file != Path(__file__).resolve()}
-    pages = [root / "README.md", root / "CONTRIBUTING.md", *sorted((root / "docs").glob("**/*.md"))]
+    pages = [root / "README.md", root / "CONTRIBUTING.md", root / "CHANGELOG.md",
+             *sorted((root / "docs").glob("**/*.md"))]
     for page in pages:
         check_links(root, page)
         if page.is_relative_to(root / "docs") or page.name == "README.md":
