@@ -1,5 +1,4 @@
 // The events that `tail` derives from two samples of a consumer.
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -12,6 +11,7 @@
 #include "console/printable.hpp"
 #include "dead_letters/dlq.hpp"
 #include "dead_letters/store/dead_letters.hpp"
+#include "message/rfc3339.hpp"
 
 namespace pawl::cli {
 namespace {
@@ -43,7 +43,7 @@ class Difference {
   Difference(const TailLook& before, const TailLook& next)
       : before_(before),
         next_(next),
-        time_(fmt::format("{:%Y-%m-%dT%H:%M:%S}Z", fmt::gmtime(next.status.now_ms / 1000))) {}
+        time_(message::rfc3339(Timestamp(std::chrono::milliseconds(next.status.now_ms)))) {}
 
   std::vector<TailLine> lines() {
     tell_servers();

@@ -95,8 +95,7 @@ class Source {
     }
     if (!record_ || record_->offset() != *arguments.offset) {
       throw BadCall(fmt::format(
-          "--offset {}: {}[{}] has no message at this offset{}", *arguments.offset, topic_,
-          partition.partition,
+          "--offset {}: {} has no message at this offset{}", *arguments.offset, name_of(partition),
           record_ ? fmt::format(". The next message is at {}", record_->offset()) : std::string()));
     }
   }

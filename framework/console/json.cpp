@@ -1,11 +1,9 @@
 #include "console/json.hpp"
 
-#include <fmt/chrono.h>
-#include <fmt/format.h>
-
 #include <stdexcept>
 
 #include "config/document.hpp"
+#include "message/rfc3339.hpp"
 
 namespace pawl::cli {
 namespace {
@@ -19,9 +17,7 @@ constexpr Timestamp kEnd{std::chrono::sys_days{std::chrono::year{10000} / 1 / 1}
 Json json_of(Timestamp time) {
   if (time < kFirst || time >= kEnd)
     return time.time_since_epoch().count();
-  const auto seconds = std::chrono::floor<std::chrono::seconds>(time);
-  return fmt::format("{:%FT%T}.{:03}Z", fmt::gmtime(std::chrono::system_clock::to_time_t(seconds)),
-                     (time - seconds).count());
+  return message::rfc3339_milliseconds(time);
 }
 
 std::optional<Timestamp> timestamp_from(const Json& json) {

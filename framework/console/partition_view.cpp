@@ -88,14 +88,6 @@ std::optional<std::int64_t> lag_of(const ledger::RegisterRow* row,
   return *end - row->stored.next();
 }
 
-std::string name_of(const TopicPartition& partition) {
-  return fmt::format("{}[{}]", partition.topic, partition.partition);
-}
-
-std::string name_of(const TopicPartition& partition, std::int64_t offset) {
-  return fmt::format("{}@{}", name_of(partition), offset);
-}
-
 std::string names_of(const std::vector<TopicPartition>& partitions) {
   std::map<std::string, std::set<std::int32_t>> numbers;
   for (const auto& [topic, number] : partitions)

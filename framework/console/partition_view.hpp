@@ -9,6 +9,7 @@
 
 #include "console/json.hpp"
 #include "ledger/register_view.hpp"
+#include "message/partition_name.hpp"
 #include "pawl/topic_partition.hpp"
 
 namespace pawl::cli {
@@ -60,10 +61,7 @@ struct ConcernCounts {
            bool blocked_by_lock = false);
 };
 
-/// "orders[3]"
-[[nodiscard]] std::string name_of(const TopicPartition& partition);
-/// "orders[3]@341": the message at an offset.
-[[nodiscard]] std::string name_of(const TopicPartition& partition, std::int64_t offset);
+using message::name_of;
 /// "orders[0-2,5], payments[7]"
 [[nodiscard]] std::string names_of(const std::vector<TopicPartition>& partitions);
 /// The offset of the next message, as CURRENT-OFFSET of kafka-consumer-groups.sh.

@@ -13,6 +13,7 @@
 #include "ledger/blocking_sessions.hpp"
 #include "ledger/instant.hpp"
 #include "ledger/stalled_sessions.hpp"
+#include "message/partition_name.hpp"
 #include "pawl/consumer.hpp"
 #include "text/bounded.hpp"
 
@@ -42,7 +43,7 @@ std::string names_of(const std::vector<TopicPartition>& partitions) {
   std::vector<std::string> names;
   for (const auto& one : partitions) {
     if (names.size() < kMostNames)
-      names.push_back(fmt::format("{}[{}]", one.topic, one.partition));
+      names.push_back(message::name_of(one));
   }
   auto text = fmt::format("{}", fmt::join(names, ", "));
   if (partitions.size() > names.size())
@@ -135,7 +136,7 @@ std::vector<Condition> Monitor::conditions() const {
            [this](const auto& partition) { return context_.board.is_at_work(partition); })) {
     auto& condition = found.emplace_back();
     condition.kind = Condition::Kind::kPartitionBlocked;
-    condition.subject = fmt::format("{}[{}]", blocked.partition.topic, blocked.partition.partition);
+    condition.subject = message::name_of(blocked.partition);
     condition.topic = blocked.partition.topic;
     condition.partition = blocked.partition.partition;
     condition.since = blocked.since;
