@@ -131,10 +131,11 @@ COMMENT ON COLUMN pawl.dead_letters.tried_pid IS
     'Server process of the session that started the delayed retry; without it, that process has ended. NULL: started through a pooler, or given back.';
 COMMENT ON COLUMN pawl.dead_letters.tried_backend_start IS
     'backend_start of that session, because server process IDs are reused.';
-COMMENT ON COLUMN pawl.dead_letters.replays IS 'How often an operator or a delayed retry replayed it successfully.';
+COMMENT ON COLUMN pawl.dead_letters.replays IS 'Replays by an operator or a delayed retry, also those that failed.';
 COMMENT ON COLUMN pawl.dead_letters.resolved_at IS 'When it was replayed or discarded. NULL: unresolved.';
 COMMENT ON COLUMN pawl.dead_letters.resolved_by IS 'Database role that resolved it.';
-COMMENT ON COLUMN pawl.dead_letters.resolution IS 'How it was resolved: the result of the replay, or the reason of the discard.';
+COMMENT ON COLUMN pawl.dead_letters.resolution IS
+    'How it was resolved: the result of the replay, the reason of the discard, or erased. NULL: unresolved.';
 
 -- A message has one unresolved dead letter, however often its partition is set back. Another message at the same offset (a
 -- topic that was created again, a log that was truncated) is another dead letter. pawl.store_dead_letter does this, also for

@@ -32,7 +32,7 @@ class StatusSource {
  private:
   struct Counted {
     std::int64_t processed = 0;
-    std::int64_t base_offset = -1;
+    std::int64_t base_offset = 0;
   };
 
   void ask_postgres(Status& status);

@@ -298,24 +298,19 @@ class Difference {
                         {"reason", or_null(event.reason)},
                         {"actor", or_null(event.actor)}};
         return;
-      case RecentEvent::Kind::kChange: {
-        const auto next_of = [](const std::optional<std::int64_t>& last) {
-          return last ? std::optional(*last + 1) : std::nullopt;
-        };
-        const auto from = next_of(event.from);
-        const auto to = next_of(event.offset);
+      case RecentEvent::Kind::kChange:
         line.text = fmt::format("{} by {}", event.what, event.actor);
-        if (to && from != to) {
-          line.text += fmt::format(", offset {} to {}", from ? std::to_string(*from) : "-", *to);
+        if (event.offset && event.from != event.offset) {
+          line.text += fmt::format(", offset {} to {}",
+                                   event.from ? std::to_string(*event.from) : "-", *event.offset);
         }
         line.text += why;
         line.details = {{"action", event.what},
-                        {"from", or_null(from)},
-                        {"to", or_null(to)},
+                        {"from", or_null(event.from)},
+                        {"to", or_null(event.offset)},
                         {"reason", or_null(event.reason)},
                         {"actor", or_null(event.actor)}};
         return;
-      }
     }
   }
 

@@ -23,8 +23,8 @@ struct RecentEvent {
   Kind kind = Kind::kChange;
   std::int64_t id = 0;
   TopicPartition partition;
-  std::optional<std::int64_t> offset;  ///< of the message; of a change: the stored one behind it
-  std::optional<std::int64_t> from;    ///< of a change: the stored offset before it
+  std::optional<std::int64_t> offset;  ///< of the message; of a change: the next one after it
+  std::optional<std::int64_t> from;    ///< of a change: the next offset before it
   std::string what;
   std::string handler;       ///< of a dead letter
   std::string reason;        ///< of a dead letter: the word; empty: none was given

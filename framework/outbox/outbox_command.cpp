@@ -191,14 +191,17 @@ int resolve(const Options& options, const Arguments& arguments) {
     }
   }
   const bool all = missing.empty();
+  const bool discards = !arguments.because.empty();
   if (arguments.json) {
-    std::cout << indented({{"discarded", arguments.because.empty() ? 0 : done},
-                           {"requeued", back},
-                           {"not_found", std::move(missing)}})
-              << '\n';
+    Json json;
+    if (discards)
+      json["discarded"] = done;
+    json["requeued"] = back;
+    json["not_found"] = std::move(missing);
+    std::cout << indented(json) << '\n';
     return all ? kDone : kFailed;
   }
-  if (!arguments.because.empty())
+  if (discards)
     std::cout << counted(done, "message", "messages") << " discarded; ";
   std::cout << fmt::format("{} in the outbox again\n", counted(back, "message is", "messages are"));
   return all ? kDone : kFailed;

@@ -57,9 +57,16 @@ TEST_CASE("a role with the rights of a relay relays and retries, with a configur
   CHECK(records.front().value == "arrives");
   const auto status = site.run_relay({"outbox", "status", "--json"});
   CHECK(nlohmann::json::parse(status.out).at("failed") == 1);
-  CHECK(site.run_relay({"outbox", "retry", "--all"}).code == 0);
+  const auto retried = site.run_relay({"outbox", "retry", "--all", "--json"});
+  CHECK(retried.code == 0);
+  CHECK(nlohmann::json::parse(retried.out) ==
+        nlohmann::json{{"requeued", 1}, {"not_found", nlohmann::json::array()}});
   CHECK(site.run_relay({"relay", "--drain"}).code == 0);
-  CHECK(site.run_relay({"outbox", "discard", "2", "--because", "a test"}).code == 0);
+  const auto discarded =
+      site.run_relay({"outbox", "discard", "2", "--because", "a test", "--json"});
+  CHECK(discarded.code == 0);
+  CHECK(nlohmann::json::parse(discarded.out) ==
+        nlohmann::json{{"discarded", 1}, {"requeued", 0}, {"not_found", nlohmann::json::array()}});
   CHECK_THAT(site.run_relay({"outbox", "list"}).out,
              ContainsSubstring("No outbox message has failed."));
 

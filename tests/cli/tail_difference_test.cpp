@@ -15,7 +15,7 @@ StatusPartition owned(int number, std::int64_t last) {
   auto& row = partition.row.emplace();
   row.partition = partition.partition;
   row.stored = ledger::Position::behind(last);
-  row.base_offset = -1;
+  row.base_offset = 0;
   row.applied = last + 1;
   row.owner = "host:1:ab";
   row.released = false;
@@ -90,7 +90,7 @@ TEST_CASE("tail tells each thing that differs between two looks at a partition")
       {"a position that was set by hand",
        [](auto&, auto& is) {
          is.row->stored = ledger::Position::behind(50);
-         is.row->base_offset = 50;
+         is.row->base_offset = 51;
        },
        {}},
       {"a position that was set back", [](auto&, auto& is) { is = owned(0, 3); }, {}},
@@ -168,8 +168,8 @@ TEST_CASE(
   letter.reason = "error";
   letter.handler = "pay";
   letter.error = "no such account\nand more";
-  auto set = event(Kind::kChange, "offsets set", 3);
-  set.from = 9;
+  auto set = event(Kind::kChange, "offsets set", 4);
+  set.from = 10;
   const auto before = look({owned(0, 9)});
   auto scheduled = letter;
   scheduled.what = "scheduled";
@@ -191,7 +191,7 @@ TEST_CASE(
              ContainsSubstring("retry 2 at 2027-01-16 08:09:03  "));
   CHECK(told(before, look({owned(0, 9)}, {letter, event(Kind::kDeadLetter, "parked", 6),
                                           event(Kind::kSkipped, "skipped", 7), set,
-                                          event(Kind::kChange, "halt", 9)})) ==
+                                          event(Kind::kChange, "halt", 10)})) ==
         std::vector<std::string>{"dead_letter: dead letter  #105  pay  no such account",
                                  "parked: parked  #106", "skipped: skipped: because",
                                  "changed: offsets set by somebody, offset 10 to 4: because"});
@@ -203,8 +203,8 @@ TEST_CASE(
   // Who resumes tells it.
   auto halted = owned(0, 9);
   halted.row->state = PartitionState::kHalted;
-  auto resume = event(Kind::kChange, "resume", 9);
-  resume.from = 9;
+  auto resume = event(Kind::kChange, "resume", 10);
+  resume.from = 10;
   resume.reason = "";
   CHECK(told(look({halted}), look({owned(0, 9)}, {resume})) ==
         std::vector<std::string>{"changed: resume by somebody"});

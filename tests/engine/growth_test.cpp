@@ -134,7 +134,7 @@ TEST_CASE(
   statement.exec(
       "INSERT INTO pawl.processed_kafka_offsets (consumer_id, topic, partition, "
       "last_processed_offset,"
-      " base_offset) VALUES (1, 't', 0, 10, 10)");
+      " base_offset) VALUES (1, 't', 0, 10, 11)");
   statement.exec(
       "INSERT INTO pawl.parked_keys (consumer_id, topic, record_key_hash) VALUES (1, 't', "
       "sha256('a'))");
