@@ -421,10 +421,12 @@ HaltView halt_view(const Status& status, const ledger::RegisterRow& row) {
   if (row.state == PartitionState::kPaused)
     return {{}, row.operator_reason, {}, {{command("partitions resume")}}};
   const auto found = status.halts.find(row.partition);
-  if (found == status.halts.end())
-    return {row.halt.handler, row.halt.cause, {}, {}};
+  if (found == status.halts.end()) {
+    const auto statement = row.halt.parameter(ledger::halt_parameter::kStatement);
+    return {row.halt.handler, error_text(statement, row.halt.cause), {}, {}};
+  }
   const auto& halt = found->second;
-  HaltView view{row.halt.handler, error_text(halt.what), {}, {}};
+  HaltView view{row.halt.handler, error_text({}, halt.what), {}, {}};
   if (!halt.generic) {
     view.advice = halt.action + ".";
     if (halt.commands.empty() && !halt.effect.empty())

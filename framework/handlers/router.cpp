@@ -101,8 +101,7 @@ std::unique_ptr<Handler> make_handler(const HandlerOptions& options, const std::
                      options.where, options.name)});
   }
   if (gives_statements != nullptr)
-    return std::make_unique<StatementHandler>(label, inside(arounds, label, *gives_statements),
-                                              schema);
+    return std::make_unique<StatementHandler>(inside(arounds, label, *gives_statements), schema);
   return std::make_unique<CodeHandler>(inside(arounds, label, *function));
 }
 

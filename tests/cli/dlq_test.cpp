@@ -29,6 +29,7 @@ TEST_CASE("dlq list and show tell what died and why") {
   REQUIRE(rows.size() == 2);
   CHECK(rows[0]["offset"] == 1);
   CHECK(rows[0]["sqlstate"] == "23514");
+  CHECK(rows[0]["statement"] == "sql[0]");
   CHECK(rows[0]["idempotency_key"] == "bad");
   CHECK(rows[1]["sqlstate"] == "22P02");
 
@@ -278,7 +279,8 @@ TEST_CASE("export and import keep every byte") {
   const std::string whole =
       "SELECT md5(string_agg(to_jsonb(d)::text, ',' ORDER BY kafka_offset)) FROM (SELECT topic, "
       "topic_id, partition, kafka_offset, leader_epoch, timestamp_ms, status, reason, handler, "
-      "idempotency_key, sqlstate, error, error_detail, attempts, record_key, record_key_hash, "
+      "idempotency_key, sqlstate, statement, error, error_detail, attempts, record_key, "
+      "record_key_hash, "
       "record_value, value_bytes, headers, payload FROM pawl.dead_letters) d";
   const auto before = site.sql(whole);
   TempDir folder("export");
