@@ -85,10 +85,12 @@ TEST_CASE("replay applies a letter once, however often it is said") {
   CHECK_THAT(dry.out, ContainsSubstring("would replay 3 dead letters"));
   CHECK(site.count("status = 'dead'") == "3");
 
+  site.sql("UPDATE pawl.dead_letters SET statement = NULL");
   const auto fails = site.run({"dlq", "replay", "--all"});
   CHECK(fails.code == 1);
   CHECK_THAT(fails.out, ContainsSubstring("replayed 0, 3 failed again"));
-  CHECK(site.count("status = 'dead' AND replays = 1") == "3");
+  CHECK_THAT(fails.err, ContainsSubstring(": sql[0]: "));
+  CHECK(site.count("status = 'dead' AND replays = 1 AND statement = 'sql[0]'") == "3");
   CHECK(site.sql("SELECT count(*) FROM pawl.idempotency_keys") == "0");
 
   site.mend();
