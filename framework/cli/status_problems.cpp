@@ -17,12 +17,12 @@
 #include "console/counted.hpp"
 #include "console/partition_view.hpp"
 #include "console/topics_seen.hpp"
-#include "dead_letters/dlq.hpp"
 #include "engine/conditions.hpp"
 #include "engine/topic_directory.hpp"
 #include "ledger/blocking_sessions.hpp"
 #include "ledger/instant.hpp"
 #include "ops/catching_up.hpp"
+#include "text/located.hpp"
 
 namespace pawl::cli {
 namespace {
@@ -423,10 +423,10 @@ HaltView halt_view(const Status& status, const ledger::RegisterRow& row) {
   const auto found = status.halts.find(row.partition);
   if (found == status.halts.end()) {
     const auto statement = row.halt.parameter(ledger::halt_parameter::kStatement);
-    return {row.halt.handler, error_text(statement, row.halt.cause), {}, {}};
+    return {row.halt.handler, texts::located(statement, row.halt.cause), {}, {}};
   }
   const auto& halt = found->second;
-  HaltView view{row.halt.handler, error_text({}, halt.what), {}, {}};
+  HaltView view{row.halt.handler, halt.what, {}, {}};
   if (!halt.generic) {
     view.advice = halt.action + ".";
     if (halt.commands.empty() && !halt.effect.empty())

@@ -12,6 +12,7 @@
 #include "dead_letters/dlq.hpp"
 #include "dead_letters/store/dead_letters.hpp"
 #include "message/rfc3339.hpp"
+#include "text/located.hpp"
 
 namespace pawl::cli {
 namespace {
@@ -171,7 +172,8 @@ class Difference {
     const bool halted = row.state == PartitionState::kHalted;
     if (halted && (was.state != PartitionState::kHalted || was.halt != row.halt)) {
       const auto& halt = row.halt;
-      const auto cause = error_text(halt.parameter(ledger::halt_parameter::kStatement), halt.cause);
+      const auto cause =
+          texts::located(halt.parameter(ledger::halt_parameter::kStatement), halt.cause);
       auto& line = add("halted", row.partition, halt.message_offset,
                        fmt::format("halted ({}){}", halt.code,
                                    halt.cause.empty() ? "" : ": " + first_line(cause)),

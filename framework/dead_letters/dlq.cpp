@@ -122,8 +122,7 @@ int list(const Options& options, const ListArguments& arguments) {
     table.add({std::to_string(letter.id), letter.shown_status(), place_of(letter),
                key_text(letter.record_key, letter.record_key_hash),
                letter.handler.empty() ? "-" : letter.handler, letter.reason,
-               date_time(letter.died_at), due_text(letter),
-               first_line(error_text(letter.statement, letter.error))});
+               date_time(letter.died_at), due_text(letter), first_line(letter.located_error())});
   }
   std::cout << table.text(terminal_of(STDOUT_FILENO).columns);
   std::int64_t total = 0;
@@ -151,17 +150,10 @@ std::string first_line(const std::string& text) {
   return text.substr(0, text.find('\n'));
 }
 
-std::string error_text(const std::string& statement, const std::string& error) {
-  constexpr std::string_view kEnd = "]: ";
-  const auto end = error.find(kEnd);
-  const bool is_placed = error.starts_with("handler[") && end == error.find(']');
-  return texts::located(statement, is_placed ? error.substr(end + kEnd.size()) : error);
-}
-
 std::string short_error(const std::string& sqlstate, const std::string& statement,
                         const std::string& error) {
   constexpr std::string_view kConstraint = " constraint \"";
-  const auto line = first_line(error_text(statement, error));
+  const auto line = first_line(texts::located(statement, error));
   if (sqlstate.empty())
     return line;
   // Class 23: integrity constraint violation.

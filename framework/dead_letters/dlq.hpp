@@ -52,12 +52,8 @@ Json describe(const ledger::DeadLetterCount& count);
 std::string key_text(const std::optional<std::string>& key, const std::optional<std::string>& hash);
 /// For a table.
 std::string first_line(const std::string& text);
-/// An error with its statement, if there is one, and without the place of a handler that has no
-/// name, because that is in a column of its own: "sql[0]: no such account"; "thrown" of
-/// "handler[2]: thrown".
-std::string error_text(const std::string& statement, const std::string& error);
-/// In one line: "23503 orders_account_fkey" of a violated constraint, otherwise the SQLSTATE, if
-/// there is one, and the first line of error_text().
+/// In one line: "23503 orders_account_fkey" of a violated constraint, otherwise the SQLSTATE and
+/// the statement, if there are, and the first line of the error.
 std::string short_error(const std::string& sqlstate, const std::string& statement,
                         const std::string& error);
 

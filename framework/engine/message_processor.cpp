@@ -7,7 +7,6 @@
 #include "engine/failure.hpp"
 #include "engine/handler_call.hpp"
 #include "engine/stopwatch.hpp"
-#include "handlers/handler_statement.hpp"
 #include "ledger/rows.hpp"
 #include "message/idempotency_key.hpp"
 #include "message/traceparent.hpp"
@@ -167,8 +166,7 @@ Outcome MessageProcessor::process_without_key(postgres::Session& session, InHand
   }
   throw Unfit(
       ledger::dead_reason::kMissingKey,
-      fmt::format("{}: the message has no idempotency key ({})",
-                  handlers::handler_text(hand.binding().label), std::get<NoKey>(hand.key).why));
+      fmt::format("the message has no idempotency key ({})", std::get<NoKey>(hand.key).why));
 }
 
 std::optional<postgres::NextStart> MessageProcessor::prepare_next() {

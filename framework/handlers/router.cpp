@@ -79,7 +79,7 @@ std::unique_ptr<Handler> make_handler(const HandlerOptions& options, const std::
     return std::make_unique<FunctionHandler>(HandlerPlace{position, options.name}, options.function,
                                              options.where);
   if (!options.http.empty())
-    return std::make_unique<HttpHandler>(label, options.http, max_response);
+    return std::make_unique<HttpHandler>(options.http, max_response);
   const auto& arounds = registry.around_functions();
   if (const auto* function = registry.find_batch_handler(options.name))
     return std::make_unique<BatchCodeHandler>(label, inside(arounds, label, *function));

@@ -3,28 +3,6 @@
 
 using namespace pawl::cli;
 
-TEST_CASE("the error of a dead letter is shown with its statement, without its handler's place") {
-  struct Case {
-    const char* statement;
-    const char* error;
-    const char* shown;
-  };
-  const Case cases[] = {
-      {"sql[0]", "insert failed: x", "sql[0]: insert failed: x"},
-      {"response", "", "response: "},
-      {"", "handler[2]: thrown", "thrown"},
-      {"", "handler[2]: thrown: [1]: x", "thrown: [1]: x"},
-      {"", "handler[2] without an end", "handler[2] without an end"},
-      {"", "handler[2] threw [1]: x", "handler[2] threw [1]: x"},
-      {"", "handler ship: HTTP status 401", "handler ship: HTTP status 401"},
-      {"", "no row: [1]", "no row: [1]"},
-      {"", "", ""},
-  };
-  for (const auto& [statement, error, shown] : cases)
-    CHECK(error_text(statement, error) == shown);
-  CHECK(first_line("one\ntwo") == "one");
-}
-
 TEST_CASE("the error of a group of dead letters is one line, a violated constraint its name") {
   struct Case {
     const char* sqlstate;
@@ -49,4 +27,5 @@ TEST_CASE("the error of a group of dead letters is one line, a violated constrai
   };
   for (const auto& [sqlstate, statement, error, shown] : cases)
     CHECK(short_error(sqlstate, statement, error) == shown);
+  CHECK(first_line("one\ntwo") == "one");
 }
