@@ -229,7 +229,7 @@ void Check::check_published_topics(const kafka::Client& client) {
   };
   for (std::size_t i = 0; i < options_.handlers.size(); ++i) {
     const auto& handler = options_.handlers[i];
-    for (const auto& [label, written, responds] :
+    for (const auto& [name, label, written, responds] :
          handlers::written_statements({i, handler.name}, handler))
       look(label, written.text, written.where);
   }

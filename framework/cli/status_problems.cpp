@@ -17,12 +17,12 @@
 #include "console/counted.hpp"
 #include "console/partition_view.hpp"
 #include "console/topics_seen.hpp"
-#include "dead_letters/dlq.hpp"
 #include "engine/conditions.hpp"
 #include "engine/topic_directory.hpp"
 #include "ledger/blocking_sessions.hpp"
 #include "ledger/instant.hpp"
 #include "ops/catching_up.hpp"
+#include "text/located.hpp"
 
 namespace pawl::cli {
 namespace {
@@ -421,10 +421,12 @@ HaltView halt_view(const Status& status, const ledger::RegisterRow& row) {
   if (row.state == PartitionState::kPaused)
     return {{}, row.operator_reason, {}, {{command("partitions resume")}}};
   const auto found = status.halts.find(row.partition);
-  if (found == status.halts.end())
-    return {row.halt.handler, row.halt.cause, {}, {}};
+  if (found == status.halts.end()) {
+    const auto statement = row.halt.parameter(ledger::halt_parameter::kStatement);
+    return {row.halt.handler, texts::located(statement, row.halt.cause), {}, {}};
+  }
   const auto& halt = found->second;
-  HaltView view{row.halt.handler, error_text(halt.what), {}, {}};
+  HaltView view{row.halt.handler, halt.what, {}, {}};
   if (!halt.generic) {
     view.advice = halt.action + ".";
     if (halt.commands.empty() && !halt.effect.empty())

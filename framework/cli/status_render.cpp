@@ -51,7 +51,7 @@ std::string eta_text(const std::optional<std::int64_t>& seconds, std::optional<d
 
 std::string group_error(const ledger::DeadLetterCount& count) {
   return (count.reason == ledger::dead_reason::kError ? "" : count.reason + ": ") +
-         short_error(count.sqlstate, count.error);
+         short_error(count.sqlstate, count.statement, count.error);
 }
 
 class Renderer {

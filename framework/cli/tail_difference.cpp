@@ -12,6 +12,7 @@
 #include "dead_letters/dlq.hpp"
 #include "dead_letters/store/dead_letters.hpp"
 #include "message/rfc3339.hpp"
+#include "text/located.hpp"
 
 namespace pawl::cli {
 namespace {
@@ -171,11 +172,12 @@ class Difference {
     const bool halted = row.state == PartitionState::kHalted;
     if (halted && (was.state != PartitionState::kHalted || was.halt != row.halt)) {
       const auto& halt = row.halt;
-      auto& line =
-          add("halted", row.partition, halt.message_offset,
-              fmt::format("halted ({}){}", halt.code,
-                          halt.cause.empty() ? "" : ": " + first_line(error_text(halt.cause))),
-              Symbol::kBad);
+      const auto cause =
+          texts::located(halt.parameter(ledger::halt_parameter::kStatement), halt.cause);
+      auto& line = add("halted", row.partition, halt.message_offset,
+                       fmt::format("halted ({}){}", halt.code,
+                                   halt.cause.empty() ? "" : ": " + first_line(cause)),
+                       Symbol::kBad);
       describe(line.details, halt);
     }
     if (!halted && was.state == PartitionState::kHalted && !told_of_change(next_, row.partition))
@@ -277,7 +279,7 @@ class Difference {
         if (!parked && event.reason != ledger::dead_reason::kError)
           parts.push_back(event.reason);
         if (!parked)
-          parts.push_back(short_error(event.sqlstate, event.error));
+          parts.push_back(short_error(event.sqlstate, event.statement, event.error));
         line.text = fmt::format("{}", fmt::join(parts, kGap));
         line.mark = parked ? Symbol::kWait : Symbol::kBad;
         if (parked || scheduled)
@@ -287,6 +289,7 @@ class Difference {
                         {"status", event.what},
                         {"reason", or_null(event.reason)},
                         {"sqlstate", or_null(event.sqlstate)},
+                        {"statement", or_null(event.statement)},
                         {"handler", or_null(event.handler)},
                         {"retries", event.retries},
                         {"due_at", or_null(event.due_at)}};

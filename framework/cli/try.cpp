@@ -358,9 +358,11 @@ class Trial {
     report_["result"] = "failed";
     report_["error"] = {{"text", failure.text},
                         {"sqlstate", or_null(failure.sqlstate)},
+                        {"statement", or_null(failure.statement)},
                         {"detail", or_null(failure.detail)}};
-    (void)result(fmt::format("failed: {}{}", failure.text, engine::sqlstate_text(failure)),
-                 kFailed);
+    (void)result(
+        fmt::format("failed: {}{}", engine::located_text(failure), engine::sqlstate_text(failure)),
+        kFailed);
     if (!failure.detail.empty())
       say("", texts::bounded(failure.detail, texts::kLongestCause));
     return kFailed;

@@ -134,7 +134,7 @@ std::string page_text(const InvocationOptions& invocation, const DeadLetter& let
   page.add("Error",
            fmt::format(
                "{}{}{}", letter.reason == ledger::dead_reason::kError ? "" : letter.reason + "  ",
-               letter.sqlstate.empty() ? "" : letter.sqlstate + "  ", error_text(letter.error)));
+               letter.sqlstate.empty() ? "" : letter.sqlstate + "  ", letter.located_error()));
   page.add("", letter.error_detail);
   page.add("Failed at", date_time(letter.died_at) + " UTC");
   page.add("Idempotency key", letter.idempotency_key.value_or(""));

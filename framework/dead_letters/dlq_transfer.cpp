@@ -40,6 +40,7 @@ Json to_json(const DeadLetter& letter) {
   line["handler"] = letter.handler;
   line["idempotency_key"] = or_null(letter.idempotency_key);
   line["sqlstate"] = letter.sqlstate;
+  line["statement"] = letter.statement;
   line["error"] = letter.error;
   line["error_detail"] = letter.error_detail;
   line["attempts"] = letter.attempts;
@@ -90,6 +91,7 @@ DeadLetter from_json(const std::string& text) {
   if (!line.at("idempotency_key").is_null())
     letter.idempotency_key = line.at("idempotency_key").get<std::string>();
   letter.sqlstate = line.at("sqlstate").get<std::string>();
+  letter.statement = line.at("statement").get<std::string>();
   letter.error = line.at("error").get<std::string>();
   letter.error_detail = line.at("error_detail").get<std::string>();
   letter.attempts = line.at("attempts").get<std::int64_t>();

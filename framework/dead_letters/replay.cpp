@@ -265,8 +265,8 @@ ReplayResult Replay::apply(const ledger::DeadLetter& letter, const Message& mess
         session_.reset();
         continue;
       }
-      letters_.record_failure(connection, letter.id, failure.text);
-      return {Kind::kFailed, failure.text, failure};
+      letters_.record_failure(connection, letter.id, failure.statement, failure.text);
+      return {Kind::kFailed, located_text(failure), failure};
     }
   }
 }

@@ -13,6 +13,7 @@
 #include "dead_letters/store/dead_letters.hpp"
 #include "handlers/handler_statement.hpp"
 #include "text/count.hpp"
+#include "text/located.hpp"
 
 namespace pawl::engine {
 namespace {
@@ -61,7 +62,7 @@ constexpr std::string_view kFindLost = "Find out which messages were lost, then 
 // ---- what happened -----------------------------------------------------------------------------
 
 std::string with_sqlstate(const Reading& reading) {
-  const auto& cause = reading.halt.cause;
+  const auto cause = texts::located(reading.of(parameter::kStatement), reading.halt.cause);
   return reading.has(parameter::kSqlstate)
              ? fmt::format("{} (SQLSTATE {})", cause, reading.of(parameter::kSqlstate))
              : cause;
@@ -489,7 +490,7 @@ std::vector<HaltField> halt_fields(const ledger::Halt& halt) {
   std::vector<HaltField> fields{{"halt_kind", halt.kind}, {"halt_code", halt.code}};
   for (const auto* const name :
        {parameter::kIdempotencyKey, parameter::kRemoteKey, parameter::kUnknownSince,
-        parameter::kSqlstate, parameter::kAttempts}) {
+        parameter::kStatement, parameter::kSqlstate, parameter::kAttempts}) {
     if (const auto number = halt.number(name))
       fields.emplace_back(name, *number);
     else if (auto value = halt.parameter(name); !value.empty())

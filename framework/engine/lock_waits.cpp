@@ -8,7 +8,7 @@ namespace pawl::engine {
 void LockWaits::failed(const TopicPartition& partition, std::int64_t offset,
                        const Failure& failure) {
   if (failure.waited_for_lock()) {
-    waited(partition, offset, failure.text);
+    waited(partition, offset, located_text(failure));
   } else if (failure.kind != postgres::FailureClass::kConnection) {
     ended(partition, offset);
   }

@@ -27,6 +27,8 @@ void emit_failed(const Attempt& attempt, Action::What what, std::uint32_t attemp
   const auto handler = handler_of(attempt);
   const auto text = told(failure, with_detail);
   std::vector<EventField> fields;
+  if (!failure.statement.empty())
+    fields.push_back({"statement", std::string_view(failure.statement)});
   const auto most = attempts_allowed(options);
   if (attempts > 0 && most < std::numeric_limits<std::uint32_t>::max())
     fields.push_back({"max_attempts", std::int64_t{most}});
@@ -73,6 +75,7 @@ ledger::Burial burial_of(const FailureOptions& options, const Attempt& attempt,
   burial.handler = handler_of(attempt);
   burial.idempotency_key = attempt.subject.key;
   burial.sqlstate = failure.sqlstate;
+  burial.statement = failure.statement;
   burial.error = failure.text;
   burial.error_detail = failure.detail;
   burial.attempts = attempts;

@@ -72,6 +72,8 @@ Json fields(const AlertSender& sender, const Alert& alert, std::size_t most_text
     json["reason"] = alert.reason;
   if (!alert.sqlstate.empty())
     json["sqlstate"] = alert.sqlstate;
+  if (!alert.statement.empty())
+    json["statement"] = alert.statement;
   if (alert.seconds >= 0)
     json["duration_s"] = alert.seconds;
   json["suppressed"] = alert.suppressed;

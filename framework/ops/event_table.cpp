@@ -220,7 +220,9 @@ constexpr auto kFields = std::to_array<FieldRow>({
     {"max_retries", "Scheduled retries before the message is a dead letter."},
     {"due_at", "When the message is retried (RFC 3339, UTC)."},
     {"dead_letter_id", "ID of the dead letter."},
-    {"statement", "Statement of the handler: sql[0]."},
+    {"statement",
+     "Statement of the handler that failed: sql[0], response, or function; in C++ statements[0] or "
+     "pawl.publish."},
     {"sqlstate", "SQLSTATE that PostgreSQL returned."},
     {"reason", "Class of the failure: error, undecodable, contention, program, and others."},
     {"lag", "Messages to the end of the log."},

@@ -128,11 +128,11 @@ Error Frame::explained(const Error& error, const Deferred& deferred) {
   const auto& rule = deferred.request.statement->rule;
   const std::string text = error.what();
   if (error.sqlstate() == "42601" && !rule.empty())
-    return error.with_text(fmt::format("{}: {} ({})", deferred.label, rule, text));
-  // What pawl's own functions raise names it already.
+    return error.with_text(fmt::format("{} ({})", rule, text)).of_statement(deferred.label);
+  // What pawl.publish raises itself begins with its name.
   if (deferred.label.empty() || text.starts_with(deferred.label))
     return error;
-  return error.with_text(fmt::format("{}: {}", deferred.label, text));
+  return error.of_statement(deferred.label);
 }
 
 void Frame::add_deferred(Flight& flight, Deferred& deferred) const {
@@ -145,9 +145,11 @@ void Frame::check_rows(const Deferred& deferred, const PGresult* result) const {
   const auto rows = affected_rows(result);
   if (rows == *deferred.expect_rows)
     return;
-  throw UnexpectedRows(fmt::format(
-      "{} affected {}; expect_rows requires {}. Nothing was stored", deferred.label,
-      texts::counted(static_cast<std::int64_t>(rows), "row", "rows"), *deferred.expect_rows));
+  throw UnexpectedRows(
+      deferred.label,
+      fmt::format("the statement affected {}; expect_rows requires {}. Nothing was stored",
+                  texts::counted(static_cast<std::int64_t>(rows), "row", "rows"),
+                  *deferred.expect_rows));
 }
 
 void Frame::flush() {

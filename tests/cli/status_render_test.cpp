@@ -331,8 +331,9 @@ TEST_CASE("status starts with the verdict, then problems, then dead letters, the
   status.letters = {
       {"payments", "pay", "error", "dead", 5, "2027-01-15T07:58:00Z", 2, "2027-01-15T08:58:00Z",
        "23503",
-       "handler[0].sql[0] (pay): insert or update on table \"ledger\" violates foreign key "
-       "constraint \"ledger_account_fkey\""},
+       "insert or update on table \"ledger\" violates foreign key constraint "
+       "\"ledger_account_fkey\"",
+       "sql[0]"},
       {"payments", "pay", "conflict", "dead", 1, "2027-01-15T07:59:00Z", 1, "", "",
        "another payload"},
       {"payments", "pay", "parked", "parked", 1, "2027-01-15T07:59:00Z", 0, ""},
@@ -462,7 +463,8 @@ TEST_CASE("status shows the action of a halt, unless the comments of its command
 TEST_CASE("the cause of a halt does not repeat the handler of its title") {
   auto partition = halted(0);
   partition.row->halt.handler = "pay";
-  partition.row->halt.cause = "handler[0].sql[0] (pay): invalid input syntax";
+  partition.row->halt.cause = "invalid input syntax";
+  partition.row->halt.parameters["statement"] = "sql[0]";
   const auto problems = problems_of(with({partition}));
   REQUIRE(problems.size() == 1);
   CHECK(problems[0].title ==

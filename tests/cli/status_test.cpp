@@ -87,6 +87,7 @@ TEST_CASE("status shows lag, owner, halts with their reason, and dead letters by
   CHECK(halted.at("lag") == 1);
   CHECK(halted.at("halt_code") == "message_failed");
   CHECK(halted.at("halt_parameters").at("sqlstate") == "22P02");
+  CHECK(halted.at("halt_parameters").at("statement") == "sql[0]");
   CHECK_THAT(halted.at("halt_cause").get<std::string>(), ContainsSubstring("invalid input syntax"));
   CHECK(halted.at("message_offset") == 0);
   CHECK(json.at("partitions")[2].at("message_offset").is_null());

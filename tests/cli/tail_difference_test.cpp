@@ -177,6 +177,7 @@ TEST_CASE(
         std::vector<std::string>{"scheduled: retry 1 after earlier messages of its record key  "
                                  "#105  pay  no such account"});
   scheduled.sqlstate = "23503";
+  scheduled.statement = "sql[1]";
   scheduled.retries = 1;
   scheduled.due_at = "2027-01-15T08:09:03Z";
   CHECK(
@@ -186,6 +187,7 @@ TEST_CASE(
   CHECK(details.at("due_at") == scheduled.due_at);
   CHECK(details.at("retries") == 1);
   CHECK(details.at("sqlstate") == "23503");
+  CHECK(details.at("statement") == "sql[1]");
   scheduled.due_at = "2027-01-16T08:09:03Z";
   CHECK_THAT(told(before, look({owned(0, 9)}, {scheduled})).at(0),
              ContainsSubstring("retry 2 at 2027-01-16 08:09:03  "));
@@ -284,7 +286,8 @@ TEST_CASE("a line of tail in a terminal has the time of day, a symbol, and wraps
   auto letter = event(RecentEvent::Kind::kDeadLetter, "dead", 5);
   letter.reason = "error";
   letter.handler = "pay";
-  letter.error = "handler[0].sql[0] (pay): no account of this number is known";
+  letter.statement = "sql[0]";
+  letter.error = "no account of this number is known";
   const auto lines = difference(look({owned(0, 9)}), look({owned(0, 12)}, {letter}));
   REQUIRE(lines.size() == 2);
   CHECK(line_text(lines[0], terminal) == "08:00:00  payments[0]@10-12         ✔ 3 messages  lag ?");

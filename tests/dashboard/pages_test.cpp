@@ -48,6 +48,7 @@ pawl::ledger::DeadLetter letter() {
   letter.status = "dead";
   letter.reason = "failed";
   letter.handler = kEvil;
+  letter.statement = "sql[0]" + kEvil;
   letter.error = "error " + kEvil;
   letter.error_detail = "DETAIL-OF-ROW";
   letter.payload = "complete";

@@ -109,7 +109,7 @@ enum class Ended { kDone, kNotDone, kUnknown };
 Ended call(const std::string& url, const std::stop_token& stop) {
   pawl::HttpOptions options;
   options.url = {url, ""};
-  const HttpHandler handler("call", options, 1000);
+  const HttpHandler handler(options, 1000);
   pawl::MessageFields fields;
   fields.topic = "payments";
   fields.value = "{}";

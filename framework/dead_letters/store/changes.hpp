@@ -39,8 +39,8 @@ class DeadLetterChanges {
   [[nodiscard]] std::optional<std::int64_t> letter_before(postgres::Session& session,
                                                           std::int64_t letter) const;
 
-  /// Keeps why a replay failed.
-  void record_failure(postgres::Session& session, std::int64_t letter,
+  /// Keeps why a replay failed, and in which statement of the handler, if it is known.
+  void record_failure(postgres::Session& session, std::int64_t letter, const std::string& statement,
                       const std::string& why) const;
 
   /// False: somebody has resolved it already.

@@ -12,6 +12,7 @@
 #include "ledger/types.hpp"
 #include "pawl/message.hpp"
 #include "postgres/session.hpp"
+#include "text/located.hpp"
 
 namespace pawl::ledger {
 
@@ -28,6 +29,7 @@ struct DeadLetter {
   std::string handler;
   std::optional<std::string> idempotency_key;
   std::string sqlstate;
+  std::string statement;  ///< of the handler: "sql[0]"; empty: it was none, or is unknown
   std::string error;
   std::string error_detail;  ///< may quote row values
   std::int64_t attempts = 0;
@@ -50,6 +52,8 @@ struct DeadLetter {
   std::optional<std::string> record_value;
   std::vector<StoredHeader> headers;
 
+  /// As people are shown it: "sql[0]: no such account".
+  [[nodiscard]] std::string located_error() const { return texts::located(statement, error); }
   [[nodiscard]] bool unresolved() const { return status == "dead" || status == "parked"; }
   /// As people are shown it: "scheduled" if it is dead and retried automatically.
   [[nodiscard]] std::string shown_status() const {
@@ -96,8 +100,9 @@ struct DeadLetterCount {
   std::int64_t retried = 0;  ///< of them, are tried again by themselves
   std::string next_due;      ///< of those whose turn it is; empty: none
   // Of the newest of them:
-  std::string sqlstate = {};  ///< empty: PostgreSQL did not report the error
-  std::string error = {};     ///< bounded
+  std::string sqlstate = {};   ///< empty: PostgreSQL did not report the error
+  std::string error = {};      ///< bounded
+  std::string statement = {};  ///< as of a dead letter
 };
 
 /// Letters that nobody has replayed or discarded yet.
@@ -115,7 +120,7 @@ struct ParkedKey {
   std::string record_key_hash;
   std::int64_t letters = 0;  ///< unresolved: the first one and those that wait behind it
   std::string oldest;
-  DeadLetter first;  ///< its id, partition, offset, status (as shown), reason and error
+  DeadLetter first;  ///< its id, partition, offset, status (as shown), reason, statement and error
 };
 
 /// Reads pawl.dead_letters of one consumer.
