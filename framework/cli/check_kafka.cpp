@@ -180,7 +180,7 @@ void Check::check_outbox_topic(const kafka::Client& client) {
   } else {
     findings_.note(fmt::format(
         "outbox.state_topic {} will be created by `{}` if the broker permits it. Otherwise create "
-        "it: kafka-topics.sh --bootstrap-server {} --create --topic {} --partitions 1",
+        "it:\n  kafka-topics.sh --bootstrap-server {} --create --topic {} --partitions 1",
         topic, relays_only_ ? "relay" : "run", options_.kafka.bootstrap_servers, topic));
   }
 }
@@ -249,13 +249,13 @@ void Check::check_published_topics(const kafka::Client& client) {
       continue;
     }
     const bool missing = found == answers.described.end() && !answers.refused.contains(topic);
-    findings_.wrong(fmt::format(
-        "{} publishes to topic {}, and its messages would fail: {}{}", label, topic,
-        engine::why_not_written(answers, topic),
-        missing ? fmt::format("; create it: kafka-topics.sh --bootstrap-server {} --create "
-                              "--topic {}",
-                              options_.kafka.bootstrap_servers, topic)
-                : ""));
+    findings_.wrong(
+        fmt::format("{} publishes to topic {}, and its messages would fail: {}{}", label, topic,
+                    engine::why_not_written(answers, topic),
+                    missing ? fmt::format("; create it:\n  kafka-topics.sh --bootstrap-server {} "
+                                          "--create --topic {}",
+                                          options_.kafka.bootstrap_servers, topic)
+                            : ""));
   }
   if (!writable.empty()) {
     findings_.good(fmt::format("{} to publish to: {}",
@@ -324,10 +324,10 @@ void Check::find_first_positions(const kafka::Client& client,
     return;
   const auto& topic = partitions.front().topic;
   if (options_.kafka.start == Start::kHalt) {
-    findings_.warn(
-        fmt::format("topic {} is new to this consumer and would halt, because kafka.start = "
-                    "\"halt\". Set where to start, for example: {} --topic {} --all --to earliest",
-                    topic, command_text(options_.invocation, "offsets set"), shell_word(topic)));
+    findings_.warn(fmt::format(
+        "topic {} is new to this consumer and would halt, because kafka.start = "
+        "\"halt\". Set where to start, for example:\n  {} --topic {} --all --to earliest",
+        topic, command_text(options_.invocation, "offsets set"), shell_word(topic)));
     return;
   }
   const auto positions =

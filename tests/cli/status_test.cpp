@@ -276,7 +276,7 @@ TEST_CASE("a database that answers and cannot be used is not one that does not a
   // One advice, on a line without gaps.
   auto line = database.out.substr(database.out.find("does not exist"));
   line.resize(line.find('\n'));
-  CHECK_THAT(line, ContainsSubstring("does not exist. Create the database (createdb)") &&
+  CHECK_THAT(line, ContainsSubstring("does not exist. Create the database (`createdb`)") &&
                        !ContainsSubstring("pg_hba.conf") && !ContainsSubstring("  "));
   site.url = "postgresql://postgres@127.0.0.1:9/nothing";
   CHECK_THAT(site.run({"status"}).out,
