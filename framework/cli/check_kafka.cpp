@@ -12,6 +12,7 @@
 #include "console/connections.hpp"
 #include "console/counted.hpp"
 #include "console/partition_view.hpp"
+#include "engine/assignment_halts.hpp"
 #include "engine/commit_metadata.hpp"
 #include "engine/first_positions.hpp"
 #include "engine/halt_rendering.hpp"
@@ -63,6 +64,7 @@ void Check::check_kafka() {
     check_outbox_transactions(*client);
     check_published_topics(*client);
     check_first_contacts(*client, cluster);
+    check_stored_offsets(*client);
   } catch (const FatalError& error) {
     findings_.section("Kafka");
     findings_.wrong(error.what());
@@ -280,6 +282,35 @@ void Check::check_first_contacts(const kafka::Client& client, const std::string&
       find_first_positions(client, partitions);
   }
   tell_first_positions();
+}
+
+/// Partitions that halt for one reason are one line.
+void Check::check_stored_offsets(const kafka::Client& client) {
+  if (!rows_)
+    return;
+  std::vector<const ledger::RegisterRow*> rows;
+  std::vector<TopicPartition> partitions;
+  for (const auto& row : *rows_) {
+    const auto topic = topics_.find(row.partition.topic);
+    if (topic == topics_.end() || row.partition.partition >= topic->second.partitions)
+      continue;
+    rows.push_back(&row);
+    partitions.push_back(row.partition);
+  }
+  if (rows.empty())
+    return;
+  findings_.section("Start");
+  const auto halts = engine::halts_at_assignment(
+      client, rows, topics_, client.log_ranges(partitions, kKafkaTimeout), kKafkaTimeout);
+  for (const auto& names : engine::by_cause(halts)) {
+    const auto& first = names.front();
+    const bool alone = names.size() == 1;
+    findings_.wrong(fmt::format(
+        "{} will halt, at the latest when a process acquires {}{}: {}", names_of(names),
+        alone ? "it" : "them",
+        alone ? "" : fmt::format(". For {}, and in the same way for the others", name_of(first)),
+        engine::halt_text(halts.at(first), options_, first)));
+  }
 }
 
 bool Check::check_committed(const kafka::Client& client, const std::string& topic,

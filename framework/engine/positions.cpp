@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/assignment_halts.hpp"
 #include "engine/first_positions.hpp"
 #include "kafka/answers.hpp"
 #include "ledger/register_view.hpp"
@@ -180,12 +181,10 @@ PositionAnswer Positions::acquire(postgres::Session& session, const TopicPartiti
 
 std::optional<ledger::Halt> Positions::unservable(const TopicPartition& partition,
                                                   ledger::Position stored) const {
-  const auto ranges = context_.kafka.log_ranges({partition}, kafka::kAnswerTimeout);
-  auto range = kafka::answered(ranges, partition);
-  // Beyond the stable end is not beyond the log: transactions may be open there.
-  if (stored.next() > range.end)
-    range.end = context_.kafka.high_watermark(partition, kafka::kAnswerTimeout);
-  return outside_log(stored, range);
+  const auto logs =
+      whole_logs(context_.kafka, context_.kafka.log_ranges({partition}, kafka::kAnswerTimeout),
+                 {{partition, stored}}, kafka::kAnswerTimeout);
+  return outside_log(stored, kafka::answered(logs, partition));
 }
 
 }  // namespace pawl::engine
