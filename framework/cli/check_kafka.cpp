@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 #include <ranges>
+#include <set>
 
 #include "cli/check.hpp"
 #include "config/invocation.hpp"
@@ -21,6 +22,7 @@
 #include "handlers/published_topics.hpp"
 #include "handlers/topic_entries.hpp"
 #include "kafka/producer.hpp"
+#include "ledger/offset_register.hpp"
 #include "ledger/other_consumers.hpp"
 #include "outbox/lane.hpp"
 #include "pawl/errors.hpp"
@@ -286,22 +288,35 @@ void Check::check_first_contacts(const kafka::Client& client, const std::string&
 
 /// Partitions that halt for one reason are one line.
 void Check::check_stored_offsets(const kafka::Client& client) {
-  if (!rows_)
+  if (!rows_ || !consumer_)
     return;
+  findings_.section("Start");
   std::vector<const ledger::RegisterRow*> rows;
   std::vector<TopicPartition> partitions;
+  std::set<TopicPartition> stored;
   for (const auto& row : *rows_) {
+    stored.insert(row.partition);
     const auto topic = topics_.find(row.partition.topic);
     if (topic == topics_.end() || row.partition.partition >= topic->second.partitions)
       continue;
     rows.push_back(&row);
     partitions.push_back(row.partition);
   }
-  if (rows.empty())
-    return;
-  findings_.section("Start");
-  const auto halts = engine::halts_at_assignment(
-      client, rows, topics_, client.log_ranges(partitions, kKafkaTimeout), kKafkaTimeout);
+  engine::AssignmentHalts halts;
+  if (!rows.empty()) {
+    halts = engine::halts_at_assignment(
+        client, rows, topics_, client.log_ranges(partitions, kKafkaTimeout), kKafkaTimeout);
+  }
+  const ledger::OffsetRegister offsets(options_.postgres.schema, consumer_->id);
+  for (const auto& [topic, description] : topics_) {
+    const auto known = offsets.find_topic(*session_, topic);
+    for (std::int32_t p = 0; known && p < description.partitions; ++p) {
+      if (stored.contains({topic, p}))
+        continue;
+      if (auto halt = engine::halt_of_missing_row(p, known->partitions))
+        halts.emplace(TopicPartition{topic, p}, *std::move(halt));
+    }
+  }
   for (const auto& names : engine::by_cause(halts)) {
     const auto& first = names.front();
     const bool alone = names.size() == 1;

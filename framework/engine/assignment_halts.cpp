@@ -45,6 +45,15 @@ std::optional<ledger::Halt> halt_at_assignment(const ledger::RegisterRow& row,
   return halt ? std::optional(after_earlier_halt(*std::move(halt), acquired)) : std::nullopt;
 }
 
+std::optional<ledger::Halt> halt_of_missing_row(std::int32_t partition,
+                                                std::int32_t first_partitions) {
+  if (partition >= first_partitions)
+    return std::nullopt;
+  auto halt = ledger::make_halt(ledger::halt_code::kOffsetRowMissing);
+  halt.parameters[ledger::halt_parameter::kPartitions] = std::to_string(first_partitions);
+  return halt;
+}
+
 AssignmentHalts halts_at_assignment(const kafka::Client& client,
                                     const std::vector<const ledger::RegisterRow*>& rows,
                                     const std::map<std::string, kafka::TopicDescription>& topics,

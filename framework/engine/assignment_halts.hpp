@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -31,6 +32,11 @@ namespace pawl::engine {
 [[nodiscard]] std::optional<ledger::Halt> halt_at_assignment(
     const ledger::RegisterRow& row, const std::string& topic_id,
     const std::optional<kafka::LogRange>& log);
+
+/// The halt of a partition without a row if its topic had `first_partitions` partitions at the
+/// first assignment: the row was deleted. Nullopt: the partition was added later. Pure.
+[[nodiscard]] std::optional<ledger::Halt> halt_of_missing_row(std::int32_t partition,
+                                                              std::int32_t first_partitions);
 
 using AssignmentHalts = std::map<TopicPartition, ledger::Halt>;
 

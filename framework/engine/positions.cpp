@@ -140,10 +140,9 @@ PositionAnswer Positions::acquire(postgres::Session& session, const TopicPartiti
   }
   auto acquired = context_.offsets.acquire(session, partition, context_.owner);
   if (!acquired) {
-    if (source && partition.partition < source->partitions) {
-      auto halt = ledger::make_halt(ledger::halt_code::kOffsetRowMissing);
-      halt.parameters[ledger::halt_parameter::kPartitions] = std::to_string(source->partitions);
-      return Refused{std::nullopt, std::move(halt)};
+    if (source) {
+      if (auto halt = halt_of_missing_row(partition.partition, source->partitions))
+        return Refused{std::nullopt, *std::move(halt)};
     }
     context_.offsets.add_partition(session, partition);
     acquired = context_.offsets.acquire(session, partition, context_.owner);

@@ -405,6 +405,12 @@ TEST_CASE("check finds a configuration that is wrong, and a wrong or lost databa
 
   site.pay_many(0, "e", 3);
   REQUIRE(site.run({"run", "--drain"}).code == 0);
+  CHECK(site.run({"check"}).code == 0);
+  site.sql("DELETE FROM pawl.processed_kafka_offsets");
+  const auto deleted = site.run({"check"});
+  CHECK(deleted.code == 1);
+  CHECK_THAT(deleted.out, ContainsSubstring(site.topic + "[0] will halt") &&
+                              ContainsSubstring("the stored offset was deleted"));
   site.sql("TRUNCATE pawl.consumers CASCADE");
   const auto lost = site.run({"check"});
   CHECK(lost.code == 1);

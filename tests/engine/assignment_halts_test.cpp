@@ -81,6 +81,14 @@ TEST_CASE("the halt of the next assignment names an earlier halt that it replace
   CHECK(halt->parameter("earlier_cause") == "poison");
 }
 
+TEST_CASE("a partition without a row halts unless it was added after the first assignment") {
+  const auto halt = halt_of_missing_row(1, 2);
+  REQUIRE(halt);
+  CHECK(halt->code == "offset_row_missing");
+  CHECK(halt->number("partitions") == 2);
+  CHECK_FALSE(halt_of_missing_row(2, 2));
+}
+
 TEST_CASE("halts of one topic and code have one cause") {
   AssignmentHalts halts;
   const auto add = [&](const char* topic, int partition, const char* code) {
