@@ -93,9 +93,9 @@ MessageFile MessageFile::parse(const std::string& text, const std::string& path)
   file.topic_ = json["topic"].get<std::string>();
   if (json.contains("topic_id") && !json["topic_id"].is_null()) {
     if (!json["topic_id"].is_string())
-      wrong(
-          path,
-          "topic_id is not a string. Use the base64 form of Kafka, as printed by partitions peek");
+      wrong(path,
+            "topic_id is not a string. Use the base64 form of Kafka, as printed by `partitions "
+            "peek`");
     file.topic_id_ = json["topic_id"].get<std::string>();
   }
   file.partition_ = number_of<std::int32_t>(json, "partition", path);

@@ -37,7 +37,17 @@ Json oldest_json(const OldestWaiting& oldest) {
           {"age_seconds", std::chrono::floor<std::chrono::seconds>(oldest.age).count()}};
 }
 
-Json partition_json(const StatusPartition& partition) {
+Json pending_halt_json(const Status& status, const TopicPartition& partition) {
+  const auto found = status.pending_halts.find(partition);
+  if (found == status.pending_halts.end())
+    return nullptr;
+  const auto& [halt, text] = found->second;
+  return {{"code", halt.code},
+          {"parameters", Json::parse(parameters_json(halt))},
+          {"text", error_text(text.what)}};
+}
+
+Json partition_json(const Status& status, const StatusPartition& partition) {
   Json json;
   json["topic"] = partition.partition.topic;
   json["partition"] = partition.partition.partition;
@@ -50,6 +60,7 @@ Json partition_json(const StatusPartition& partition) {
     return json;
   const auto& row = *partition.row;
   describe(json, row);
+  json["pending_halt"] = pending_halt_json(status, partition.partition);
   json["out_of_order"] = {{"completed", row.ahead.finished},
                           {"up_to", row.ahead.finished > 0 ? Json(row.ahead.up_to) : Json(nullptr)},
                           {"retrying", row.ahead.trying},
@@ -108,7 +119,7 @@ std::string status_json(const Status& status, bool indented) {
   root["oldest_unprocessed"] = status.oldest ? oldest_json(*status.oldest) : Json(nullptr);
   auto& partitions = root["partitions"] = Json::array();
   for (const auto& partition : status.partitions)
-    partitions.push_back(partition_json(partition));
+    partitions.push_back(partition_json(status, partition));
   if (status.postgres_problem.empty()) {
     auto& letters = root["dead_letters"] = Json::array();
     for (const auto& count : status.letters)

@@ -17,6 +17,7 @@
 #include "console/counted.hpp"
 #include "console/partition_view.hpp"
 #include "console/topics_seen.hpp"
+#include "engine/assignment_halts.hpp"
 #include "engine/conditions.hpp"
 #include "engine/topic_directory.hpp"
 #include "ledger/blocking_sessions.hpp"
@@ -28,6 +29,25 @@ namespace pawl::cli {
 namespace {
 
 using ledger::PartitionState;
+
+HaltView view_of(const Status& status, const TopicPartition& partition, std::string handler,
+                 const engine::RenderedHalt& halt) {
+  HaltView view{std::move(handler), halt.what, {}, {}};
+  if (!halt.generic) {
+    view.advice = halt.action + ".";
+    if (halt.commands.empty() && !halt.effect.empty())
+      view.advice = fmt::format("{}. {}", halt.effect, view.advice);
+  }
+  for (const auto& one : halt.commands) {
+    auto text = command_text(status.invocation, one.command);
+    if (one.of_partition)
+      text += " " + short_partition_words(partition);
+    if (!one.arguments.empty())
+      text += " " + one.arguments;
+    view.steps.push_back({std::move(text), one.comment});
+  }
+  return view;
+}
 
 class Problems {
  public:
@@ -46,6 +66,7 @@ class Problems {
     add_servers();
     add_topics();
     add_stopped(PartitionState::kHalted);
+    add_pending_halts();
     add_conditions();
     add_unowned();
     add_unstored();
@@ -160,10 +181,34 @@ class Problems {
     if (!group.view.advice.empty())
       shown.texts.push_back(std::move(group.view.advice));
     shown.steps = std::move(group.view.steps);
-    if (!alone && !shown.steps.empty()) {
-      shown.texts.push_back(fmt::format(
-          "The commands are for {}; each of the others needs the same.", name_of(names.front())));
+    if (!alone && !shown.steps.empty())
+      shown.texts.push_back(text_about_others(names.front()));
+  }
+
+  void add_pending_halts() {
+    engine::AssignmentHalts halts;
+    for (const auto& [partition, pending] : status_.pending_halts)
+      halts.emplace(partition, pending.halt);
+    for (const auto& partitions : engine::by_cause(halts)) {
+      const auto& first = partitions.front();
+      auto view = view_of(status_, first, "", status_.pending_halts.at(first).text);
+      const bool alone = partitions.size() == 1;
+      auto& shown = add("WILL HALT", {names_of(partitions)});
+      shown.texts = {
+          alone ? std::move(view.cause) : fmt::format("{}: {}", name_of(first), view.cause),
+          fmt::format("{} will halt, at the latest when a process acquires {}.",
+                      alone ? "The partition" : "The partitions", alone ? "it" : "them")};
+      if (!view.advice.empty())
+        shown.texts.push_back(std::move(view.advice));
+      shown.steps = std::move(view.steps);
+      if (!alone && !shown.steps.empty())
+        shown.texts.push_back(text_about_others(first));
     }
+  }
+
+  static std::string text_about_others(const TopicPartition& first) {
+    return fmt::format("The commands are for {}; each of the others needs the same.",
+                       name_of(first));
   }
 
   void add_conditions() {
@@ -414,32 +459,19 @@ class Problems {
 }  // namespace
 
 HaltView halt_view(const Status& status, const ledger::RegisterRow& row) {
-  const auto command = [&](const std::string& words) {
-    return fmt::format("{} {}", command_text(status.invocation, words),
-                       short_partition_words(row.partition));
-  };
-  if (row.state == PartitionState::kPaused)
-    return {{}, row.operator_reason, {}, {{command("partitions resume")}}};
+  if (row.state == PartitionState::kPaused) {
+    return {{},
+            row.operator_reason,
+            {},
+            {{fmt::format("{} {}", command_text(status.invocation, "partitions resume"),
+                          short_partition_words(row.partition))}}};
+  }
   const auto found = status.halts.find(row.partition);
   if (found == status.halts.end()) {
     const auto statement = row.halt.parameter(ledger::halt_parameter::kStatement);
     return {row.halt.handler, texts::located(statement, row.halt.cause), {}, {}};
   }
-  const auto& halt = found->second;
-  HaltView view{row.halt.handler, halt.what, {}, {}};
-  if (!halt.generic) {
-    view.advice = halt.action + ".";
-    if (halt.commands.empty() && !halt.effect.empty())
-      view.advice = fmt::format("{}. {}", halt.effect, view.advice);
-  }
-  for (const auto& one : halt.commands) {
-    auto text =
-        one.of_partition ? command(one.command) : command_text(status.invocation, one.command);
-    if (!one.arguments.empty())
-      text += " " + one.arguments;
-    view.steps.push_back({std::move(text), one.comment});
-  }
-  return view;
+  return view_of(status, row.partition, row.halt.handler, found->second);
 }
 
 std::string age_text(const Status& status, const std::string& time) {
@@ -457,6 +489,7 @@ std::string_view page_of(std::string_view heading) {
       {"KAFKA", "docs/runbook/progress.md#6-unreachable-servers"},
       {"TOPICS", "docs/runbook/progress.md#headings-of-pawl-status"},
       {"HALTED", "docs/runbook/halts.md"},
+      {"WILL HALT", "docs/runbook/halts.md#codes-of-a-position"},
       {"BLOCKED", "docs/runbook/incidents.md#a-partition-that-waits-for-a-lock"},
       {"UNREACHABLE", "docs/runbook/incidents.md#an-unreachable-remote-service"},
       {"WAITING FOR KAFKA", "docs/runbook/incidents.md#kafka-is-unreachable"},

@@ -37,6 +37,7 @@ class StatusSource {
 
   void ask_postgres(Status& status);
   void ask_kafka(Status& status);
+  void find_pending_halts(Status& status, const KafkaLook& look) const;
   void find_rates(Status& status);
   void find_etas(Status& status);
 

@@ -66,6 +66,7 @@ Verdict verdict_parts(const Status& status) {
   const auto of = [](std::size_t number) { return static_cast<std::int64_t>(number); };
   verdict.states.push_back({counts.halted > 0 ? Level::kBad : Level::kGood,
                             halted_text(of(counts.halted), size_of(status.partitions))});
+  state(Level::kBad, size_of(status.pending_halts), "will halt", "will halt");
   state(Level::kBad, of(counts.unowned), "unowned", "unowned");
   state(Level::kWarn, of(counts.paused), "paused", "paused");
   state(Level::kWarn, of(counts.stalled), "stalled", "stalled");

@@ -291,7 +291,7 @@ bool explain_unmatched(postgres::Session& session, const InvocationOptions& invo
   });
   for (const auto id : unknown) {
     std::cerr << fmt::format(
-        "error: dead letter {} does not exist. Dead letters are listed by: {} --status all\n", id,
+        "error: dead letter {} does not exist. List dead letters:\n  {} --status all\n", id,
         command_text(invocation, "dlq list"));
   }
   return unfulfilled || !unknown.empty();
@@ -300,7 +300,7 @@ bool explain_unmatched(postgres::Session& session, const InvocationOptions& invo
 std::string left_parked_text(const InvocationOptions& invocation, const std::string& topic,
                              std::int64_t messages) {
   return fmt::format(
-      "{} of {} {} still parked, and {} until an operator replays {}: {} --all "
+      "{} of {} {} still parked, and {} until an operator replays {}:\n  {} --all "
       "--topic {} --reason parked",
       messages == 1 ? "1 later message of the same record key"
                     : fmt::format("{} later messages of the same record keys", messages),

@@ -157,9 +157,9 @@ int import_letters(const Options& options, const ImportArguments& arguments) {
       try {
         letter = from_json(line);
       } catch (const std::exception& error) {
-        throw BadCall(
-            fmt::format("{}:{}: not a dead letter as written by dlq export: {}. Nothing was stored",
-                        arguments.file, number, error.what()));
+        throw BadCall(fmt::format(
+            "{}:{}: not a dead letter as written by `dlq export`: {}. Nothing was stored",
+            arguments.file, number, error.what()));
       }
       use(std::move(letter));
     }

@@ -350,7 +350,7 @@ constexpr auto kRows = std::to_array<Row>({
     {code::kProcessCrashed, with_sqlstate, kOthersContinue, kFixResumeOrSkip, resume_or_skip},
     {code::kFetchCrashed, fetch_crashed, kOthersContinue,
      "Give the process more memory and resume the partition, or skip the message. If the batch "
-     "contains more messages, find its end with kafka-dump-log.sh on the broker, then set the "
+     "contains more messages, find its end with `kafka-dump-log.sh` on the broker, then set the "
      "offset",
      after_crash_of_fetch},
     {code::kLogStartMoved, log_start_moved, kNothingSkipped,
@@ -366,7 +366,7 @@ constexpr auto kRows = std::to_array<Row>({
     {code::kBatchUnreadable, batch_unreadable, kNothingSkipped,
      "Let a replica with an intact batch become leader, or upgrade pawl, then resume the "
      "partition. "
-     "To continue without these records, find the end of the batch with kafka-dump-log.sh on the "
+     "To continue without these records, find the end of the batch with `kafka-dump-log.sh` on the "
      "broker, then set the offset",
      resume_or_set},
     {code::kOffsetRowMissing, offset_row_missing, kNothingSkipped,

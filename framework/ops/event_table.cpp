@@ -17,8 +17,9 @@ using enum spdlog::level::level_enum;
 
 /// Of the process.
 constexpr auto kOfTheProcess = std::to_array<EventRow>({
-    {"consumer_started", info, "pawl run started. Its fields are the facts of its configuration."},
-    {"relay_started", info, "pawl relay started."},
+    {"consumer_started", info,
+     "`pawl run` started. Its fields are the facts of its configuration."},
+    {"relay_started", info, "`pawl relay` started."},
     {"guarantee_configured", debug, "The guarantee of the configuration."},
     {"pipeline_configured", debug, "Handlers whose transactions share round trips."},
     {"batch_configured", debug, "Handlers whose messages share one transaction."},
@@ -36,7 +37,7 @@ constexpr auto kOfTheProcess = std::to_array<EventRow>({
      "SIGHUP arrived and the configuration is not valid. The process continues unchanged."},
     {"consumer_stopped", info,
      "The consumer stopped. At level warn, some messages were not finished."},
-    {"relay_stopped", info, "pawl relay stopped."},
+    {"relay_stopped", info, "`pawl relay` stopped."},
     {"consumer_failed", err, "The process cannot continue, and exits."},
 });
 

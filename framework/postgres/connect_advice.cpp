@@ -45,7 +45,7 @@ constexpr std::array kAdvice{
     Advice{"does not support SSL",
            ". sslmode in postgres.url requires TLS. Set ssl = on in the server's configuration"},
     Advice{"permission denied for database",
-           ". The user in postgres.url needs a privilege: GRANT CONNECT ON DATABASE ... TO ..."},
+           ". The user in postgres.url needs a privilege: `GRANT CONNECT ON DATABASE ... TO ...`"},
     Advice{"statement pooling mode",
            ". pawl requires transactions. Set pool_mode of the pooler to transaction, with "
            "postgres.pooled = true, or to session"},
@@ -75,7 +75,7 @@ std::string connect_advice(std::string_view report, const PasswordSource& from,
                        from.files.empty() ? " or in libpq's environment" : read_again(from));
   }
   if (has(report, "FATAL: database \"") && has(report, "\" does not exist"))
-    return ". Create the database (createdb), or fix its name in postgres.url";
+    return ". Create the database (`createdb`), or fix its name in postgres.url";
   if (has(report, "certificate verify failed")) {
     return fmt::format(
         ". sslrootcert in postgres.url must contain the authority that signed the server's "

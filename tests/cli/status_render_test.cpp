@@ -14,6 +14,7 @@
 #include "cli/status.hpp"
 #include "cli/status_problems.hpp"
 #include "engine/owner.hpp"
+#include "engine/position_checks.hpp"
 #include "json_schema.hpp"
 #include "prelude.hpp"
 
@@ -61,6 +62,13 @@ Status with(std::vector<StatusPartition> partitions) {
   }
   status.partitions = std::move(partitions);
   return status;
+}
+
+/// Kafka's log of payments[NUMBER] starts after its stored offset, which is 100.
+void add_pending_halt(Status& status, int number, std::int64_t log_start) {
+  const pawl::TopicPartition partition{"payments", number};
+  const auto halt = engine::outside_log(ledger::Position::behind(99), {log_start, 200}).value();
+  status.pending_halts.emplace(partition, PendingHalt{halt, engine::rendered(halt, {}, partition)});
 }
 
 std::size_t lines(const std::string& text) {
@@ -201,7 +209,7 @@ TEST_CASE("each heading of problems has a page that exists and describes it") {
     }
     CHECK(known);
   }
-  CHECK(headings == 15);
+  CHECK(headings == 16);
   CHECK(page_of("NO HEADING").empty());
 }
 
@@ -398,6 +406,7 @@ TEST_CASE("the JSON of a status follows its schema, whatever parameters a halt h
   status.leases.emplace();
   status.oldest = {{"payments", 0}, std::chrono::minutes(2)};
   status.outbox.emplace().lanes = {{0, "host:1:ab", false, 0, std::nullopt, 7, std::nullopt}};
+  add_pending_halt(status, 1, 120);
   const auto json = nlohmann::json::parse(status_json(status, false));
   CHECK(violation(json, schema).empty());
   CHECK(json.at("partitions").at(0).at("halt_parameters").size() == documented.size());
@@ -405,6 +414,36 @@ TEST_CASE("the JSON of a status follows its schema, whatever parameters a halt h
   status.postgres_problem = "refused";
   status.outbox.reset();
   CHECK(violation(nlohmann::json::parse(status_json(status, false)), schema).empty());
+}
+
+TEST_CASE("a halt that the next assignment would cause is a problem, one per topic and code") {
+  auto status = with({running(0, 0), running(1, 0)});
+  CHECK(nlohmann::json::parse(status_json(status, false))
+            .at("partitions")
+            .at(0)
+            .at("pending_halt")
+            .is_null());
+  add_pending_halt(status, 0, 103);
+  CHECK(needs_somebody(status));
+  CHECK_THAT(verdict_of(status), StartsWith("none of 2 partitions halted, 1 will halt, "));
+  CHECK_THAT(status_text(status),
+             ContainsSubstring("\nWILL HALT\n  payments[0]\n") &&
+                 ContainsSubstring("      The partition will halt, at the latest when a process "
+                                   "acquires it.\n") &&
+                 ContainsSubstring("offsets set --config FILE -t payments -p 0 --to earliest\n") &&
+                 !ContainsSubstring("each of the others"));
+  const auto json = nlohmann::json::parse(status_json(status, false)).at("partitions");
+  CHECK(json.at(0).at("pending_halt").at("code") == "log_start_moved");
+  CHECK(json.at(0).at("pending_halt").at("parameters").at("log_start") == 103);
+  CHECK(json.at(1).at("pending_halt").is_null());
+
+  add_pending_halt(status, 1, 150);
+  CHECK_THAT(verdict_of(status), ContainsSubstring(", 2 will halt, "));
+  CHECK_THAT(status_text(status),
+             ContainsSubstring("\nWILL HALT\n  payments[0-1]\n      payments[0]: ") &&
+                 ContainsSubstring("The commands are for payments[0]; each of the others needs the "
+                                   "same.\n") &&
+                 ContainsSubstring("See docs/runbook/halts.md#codes-of-a-position\n"));
 }
 
 TEST_CASE("partitions that halt for one cause are one problem") {

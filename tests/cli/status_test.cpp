@@ -123,6 +123,64 @@ TEST_CASE("status --exit-code is 0 when all is well, 3 when somebody is needed")
   CHECK(site.run({"status", "--json", "--fail-on", "dead-letters"}).code == 3);
 }
 
+TEST_CASE("status and check name the halt that the next start causes") {
+  Site site;
+  auto& kafka = KafkaBroker::shared();
+  REQUIRE(site.run({"run", "--drain"}).code == 0);
+  CHECK(site.run({"status", "--exit-code"}).code == 0);
+  std::string code;
+  SECTION("the topic was recreated") {
+    kafka.delete_topic(site.topic);
+    kafka.create_topic(site.topic, 1);
+    code = "topic_recreated";
+  }
+  SECTION("Kafka removed messages that were not processed") {
+    site.pay_many(0, "e", 3);
+    kafka.delete_records(site.topic, 0, 2);
+    code = "log_start_moved";
+  }
+  SECTION("the log ends before the stored offset") {
+    REQUIRE(site.run({"offsets", "set", "--topic", site.topic, "--partition", "0", "--to", "7",
+                      "--force", "--because", "test"})
+                .code == 0);
+    code = "log_truncated";
+  }
+  const auto screen = site.run({"status", "--exit-code"});
+  INFO(screen.out << screen.err);
+  CHECK(screen.code == 3);
+  CHECK_THAT(screen.out, ContainsSubstring("1 will halt") &&
+                             ContainsSubstring("\nWILL HALT\n  " + site.topic + "[0]\n") &&
+                             ContainsSubstring(" offsets set "));
+  CHECK(status_of(site).at("partitions")[0].at("pending_halt").at("code") == code);
+  const auto check = site.run({"check"});
+  CHECK(check.code == 1);
+  CHECK_THAT(check.out,
+             ContainsSubstring(site.topic + "[0] will halt, at the latest when a process acquires "
+                                            "it: "));
+
+  REQUIRE(site.run({"run", "--drain"}).code == 4);
+  CHECK(site.sql("SELECT halt_code FROM pawl.processed_kafka_offsets") == code);
+  CHECK(status_of(site).at("partitions")[0].at("pending_halt").is_null());
+  CHECK_THAT(site.run({"status"}).out,
+             ContainsSubstring("\nHALTED\n") && !ContainsSubstring("WILL HALT"));
+}
+
+TEST_CASE("an offset within an open transaction is no halt of the next start") {
+  Site site;
+  REQUIRE(site.run({"run", "--drain"}).code == 0);
+  // The stable end stays before the open transaction.
+  KafkaProducer producer(site.bootstrap, site.group);
+  producer.begin();
+  producer.send(site.topic, {.value = "open", .partition = 0});
+  producer.flush();
+  REQUIRE(site.run({"offsets", "set", "--topic", site.topic, "--partition", "0", "--to", "1",
+                    "--force", "--because", "test"})
+              .code == 0);
+  CHECK(site.run({"status", "--exit-code"}).code == 0);
+  CHECK(site.run({"check"}).code == 0);
+  producer.abort();
+}
+
 TEST_CASE("status shows what messages of live processes wait for") {
   Site site(1);
   site.pay_many(0, "e", 1);
@@ -277,7 +335,7 @@ TEST_CASE("a database that answers and cannot be used is not one that does not a
   // One advice, on a line without gaps.
   auto line = database.out.substr(database.out.find("does not exist"));
   line.resize(line.find('\n'));
-  CHECK_THAT(line, ContainsSubstring("does not exist. Create the database (createdb)") &&
+  CHECK_THAT(line, ContainsSubstring("does not exist. Create the database (`createdb`)") &&
                        !ContainsSubstring("pg_hba.conf") && !ContainsSubstring("  "));
   site.url = "postgresql://postgres@127.0.0.1:9/nothing";
   CHECK_THAT(site.run({"status"}).out,

@@ -129,7 +129,7 @@ std::vector<Row> rows() {
        "message. Its decompressed batch may need more memory than the process has",
        others,
        "Give the process more memory and resume the partition, or skip the message. If the batch "
-       "contains more messages, find its end with kafka-dump-log.sh on the broker, then set the "
+       "contains more messages, find its end with `kafka-dump-log.sh` on the broker, then set the "
        "offset",
        "partitions resume" + kOf + "; partitions skip" + kOf +
            " --offset 41 --because \"too large\"; " + kSet + "OFFSET"},
@@ -178,7 +178,7 @@ std::vector<Row> rows() {
        skipped,
        "Let a replica with an intact batch become leader, or upgrade pawl, then resume the "
        "partition. To continue without these records, find the end of the batch with "
-       "kafka-dump-log.sh on the broker, then set the offset",
+       "`kafka-dump-log.sh` on the broker, then set the offset",
        "partitions resume" + kOf + "; " + kSet + "OFFSET"},
       {halt(code::kOffsetRowMissing, {{"partitions", "12"}}), "position",
        "the stored offset was deleted, although the offsets of 12 partitions were stored when the "
