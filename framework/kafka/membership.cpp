@@ -95,7 +95,7 @@ Membership::~Membership() {
 
 void Membership::start(const std::vector<std::string>& topics,
                        const std::vector<TopicPartition>& manual) {
-  drop_errors();
+  serve_early_errors();
   if (manual_) {
     auto list = new_list(static_cast<int>(manual.size()));
     for (const auto& p : manual) {
@@ -107,10 +107,14 @@ void Membership::start(const std::vector<std::string>& topics,
   subscribe(topics);
 }
 
-/// Before the group is joined, the client queues only errors, of connections. The process has
-/// reported them while it waited for Kafka, and Kafka has responded since.
-void Membership::drop_errors() {
+/// Before the group is joined, the client queues errors of connections and of the group's
+/// coordinator. The process has reported those of connections while it waited for Kafka, and Kafka
+/// has responded since. Those of the coordinator, for example a missing right, are not repeated.
+void Membership::serve_early_errors() {
   while (const EventHandle event{rd_kafka_queue_poll(queue_.get(), 0)}) {
+    const auto kind = kind_of_error(rd_kafka_event_error(event.get()));
+    if (kind != ErrorKind::kAllBrokersDown && kind != ErrorKind::kBrokerFailed)
+      serve(event);
   }
 }
 
