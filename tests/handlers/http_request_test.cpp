@@ -234,7 +234,8 @@ TEST_CASE("lists of statuses") {
   CHECK(StatusSet::parse("2xx")->contains(299));
   CHECK_FALSE(StatusSet::parse("2xx")->contains(300));
   CHECK(StatusSet::parse("201, 404")->contains(404));
-  for (const auto* wrong : {"20", "2x", "2xxx", "600", "0xx", "abc", "200,,201", "200;201", "-20"})
+  for (const auto* wrong : {"20", "2x", "2xxx", "600", "0xx", "abc", "200,,201", "200;201", "-20",
+                            "200,", "200, ", ",200", " "})
     CHECK_FALSE(StatusSet::parse(wrong).has_value());
 }
 
