@@ -63,6 +63,15 @@ std::optional<Number> optional_integer(const Json& line, const char* name) {
   return line.at(name).is_null() ? std::nullopt : std::optional(integer<Number>(line, name));
 }
 
+/// Of the headers of an export. nlohmann copies and prints a value with a stack frame per level.
+constexpr int kDeepest = 8;
+
+bool is_shallow(int depth, Json::parse_event_t /*event*/, Json& /*value*/) {
+  if (depth > kDeepest)
+    throw std::invalid_argument("nested too deeply");
+  return true;
+}
+
 constexpr std::array<std::string_view, 4> kStatuses{"dead", "parked", "replayed", "discarded"};
 constexpr std::array<std::string_view, 4> kPayloads{"complete", "truncated", "omitted", "erased"};
 
@@ -103,7 +112,7 @@ Json exported(const DeadLetter& letter) {
 }
 
 DeadLetter imported(const std::string& written) {
-  const auto line = Json::parse(written);
+  const auto line = Json::parse(written, is_shallow);
   DeadLetter letter;
   letter.partition = {text(line, "topic"), count<std::int32_t>(line, "partition")};
   letter.topic_id = text(line, "topic_id");

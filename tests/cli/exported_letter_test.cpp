@@ -68,3 +68,11 @@ TEST_CASE("a line whose values the table cannot store is no dead letter") {
   written[row.name] = row.value;
   CHECK_THROWS_WITH(imported(written.dump()), ContainsSubstring(row.problem));
 }
+
+TEST_CASE("a line that is nested too deeply is no dead letter") {
+  const std::string deep = std::string(200'000, '[') + std::string(200'000, ']');
+  auto written = line().dump();
+  const std::string headers = "\"headers\":";
+  written.resize(written.find(headers) + headers.size());
+  CHECK_THROWS_WITH(imported(written + deep + "}"), ContainsSubstring("nested too deeply"));
+}
