@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "console/json.hpp"
+#include "console/json_integer.hpp"
 #include "message/base64.hpp"
 #include "message/json.hpp"
 #include "message/json_pointer.hpp"
@@ -58,9 +58,11 @@ template <typename Number>
 Number number_of(const Json& json, const char* name, const std::string& path) {
   if (!json.contains(name) || json[name].is_null())
     return 0;
-  if (!json[name].is_number_integer())
-    wrong(path, fmt::format("{} is not an integer", name));
-  return json[name].get<Number>();
+  try {
+    return integer_from<Number>(json[name], name);
+  } catch (const std::invalid_argument& error) {
+    wrong(path, error.what());
+  }
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <stdexcept>
 
 #include "config/document.hpp"
+#include "console/json_integer.hpp"
 #include "message/rfc3339.hpp"
 
 namespace pawl::cli {
@@ -27,7 +28,7 @@ std::optional<Timestamp> timestamp_from(const Json& json) {
   if (json.is_string())
     milliseconds = config::parse_time(json.get<std::string>());
   else if (json.is_number_integer())
-    milliseconds = json.get<std::int64_t>();
+    milliseconds = integer_from<std::int64_t>(json, "timestamp");
   if (!milliseconds) {
     throw std::invalid_argument(
         "timestamp is neither an RFC 3339 text with a time zone nor milliseconds since 1970");

@@ -225,12 +225,6 @@ DeadLetter read(const PGresult* rows, int row) {
 
 }  // namespace
 
-void take_headers(DeadLetter& letter, std::string_view stored) {
-  auto headers = parse_message_headers(stored);
-  letter.headers_unknown = !headers;
-  letter.headers = std::move(headers).value_or(std::vector<StoredHeader>{});
-}
-
 LetterPlace place_in(const DeadLetter& letter) {
   return {letter.partition, letter.offset, letter.id};
 }
