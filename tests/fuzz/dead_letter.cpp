@@ -36,9 +36,9 @@ void check_import(const std::string& line) {
     check_number(written, "value_bytes", *letter.value_bytes);
   if (letter.timestamp && written.at("timestamp").is_number())
     check_number(written, "timestamp", letter.timestamp->time_since_epoch().count());
-  for (const auto* text :
-       {&letter.partition.topic, &letter.topic_id, &letter.status, &letter.reason, &letter.handler,
-        &letter.sqlstate, &letter.error, &letter.error_detail, &letter.died_at, &letter.payload})
+  for (const auto* text : {&letter.partition.topic, &letter.topic_id, &letter.status,
+                           &letter.reason, &letter.handler, &letter.sqlstate, &letter.statement,
+                           &letter.error, &letter.error_detail, &letter.died_at, &letter.payload})
     require(text->find('\0') == std::string::npos, "a text can be stored");
   // Exported again, it is the same dead letter.
   const auto once = pawl::cli::exported(letter).dump();
