@@ -44,7 +44,7 @@ Json pending_halt_json(const Status& status, const TopicPartition& partition) {
   const auto& [halt, text] = found->second;
   return {{"code", halt.code},
           {"parameters", Json::parse(parameters_json(halt))},
-          {"text", error_text(text.what)}};
+          {"text", text.what}};
 }
 
 Json partition_json(const Status& status, const StatusPartition& partition) {
