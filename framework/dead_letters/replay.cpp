@@ -265,7 +265,8 @@ ReplayResult Replay::apply(const ledger::DeadLetter& letter, const Message& mess
         session_.reset();
         continue;
       }
-      letters_.record_failure(connection, letter.id, failure.statement, failure.text);
+      letters_.record_failure(connection, letter.id,
+                              {failure.sqlstate, failure.statement, failure.text, failure.detail});
       return {Kind::kFailed, located_text(failure), failure};
     }
   }

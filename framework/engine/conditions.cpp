@@ -76,17 +76,20 @@ std::vector<ConditionWatch::News> ConditionWatch::look(const std::vector<Conditi
     }
     auto entry = std::move(known.mapped());
     const auto pid_before = entry.condition.blocking_pid;
+    const bool due = at - entry.at >= kReminder;
     const bool other_session = pid != 0 && pid_before != 0 && pid != pid_before;
-    const bool reminder = condition.kind != Condition::Kind::kPartitionBlocked && entry.reported &&
-                          at - entry.at >= kReminder;
-    if (reminder || (other_session && !is_reported(pid))) {
+    const bool reported_with_others = other_session && is_reported(pid);
+    const bool reminder = condition.kind != Condition::Kind::kPartitionBlocked && entry.reported;
+    if (reported_with_others) {
+      entry.at = at;
+    } else if (due && (reminder || other_session)) {
       news.push_back({condition});
       entry.at = at;
       entry.reported = true;
     }
     entry.condition = condition;
-    // Between two attempts, the session is not known.
-    if (pid == 0)
+    // Between two attempts, the session is not known. And many sessions may lock one row in turn.
+    if (pid == 0 || (other_session && !due && !reported_with_others))
       entry.condition.blocking_pid = pid_before;
     told.insert_or_assign(key, std::move(entry));
   }

@@ -25,7 +25,8 @@ namespace pawl::engine {
 
 /// Which conditions are news: each is reported when it begins, again each minute while it lasts,
 /// and when it ends. Partitions that wait for one session are one condition: the first is reported
-/// once, not again each minute, and it ends when none waits for that session. Knows no clock. One
+/// once, not again each minute, and it ends when none waits for that session. A partition is
+/// reported again if it waits for another session, at most once a minute. Knows no clock. One
 /// thread.
 class ConditionWatch {
  public:

@@ -14,7 +14,8 @@ namespace {
 // Sessions that wait for one row form a queue, in which pg_blocking_pids names other sessions that
 // wait. Only the session at its head, which does not wait itself, can end the wait. Of a statement
 // only a known command is read, because the rest may contain an application's values.
-// pg_blocking_pids delays all sessions that lock, so it is called only for sessions that wait.
+// pg_blocking_pids delays all sessions that lock, so it is called only for sessions that wait, or
+// whose state this role may not see.
 constexpr const char* kBlocking = R"sql(
   WITH RECURSIVE chain (pid, waiting, depth) AS (
     SELECT b.pid, w.pid, 1
@@ -26,11 +27,12 @@ constexpr const char* kBlocking = R"sql(
       FROM chain c
      CROSS JOIN LATERAL pg_stat_get_activity(c.pid) w
      CROSS JOIN LATERAL unnest(pg_blocking_pids(w.pid)) AS b (pid)
-     WHERE c.depth < 3 AND c.pid <> 0 AND w.wait_event_type = 'Lock'
+     WHERE c.depth < 3 AND c.pid <> 0 AND (w.wait_event_type = 'Lock' OR w.state IS NULL)
   ), found AS (
     SELECT DISTINCT ON (c.pid) c.pid, c.waiting,
-           EXISTS (SELECT FROM pg_stat_get_activity(c.pid) w
-                    WHERE w.wait_event_type = 'Lock') AS waits
+           EXISTS (SELECT FROM chain w WHERE w.waiting = c.pid)
+             OR EXISTS (SELECT FROM pg_stat_get_activity(c.pid) w
+                         WHERE w.wait_event_type = 'Lock') AS waits
       FROM chain c
      ORDER BY c.pid, c.depth
   )

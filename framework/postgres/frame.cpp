@@ -14,6 +14,8 @@
 namespace pawl::postgres {
 namespace {
 
+constexpr const char* kPublish = "pawl.publish";
+
 // Through a pooler nothing may outlive the transaction, so each carries its settings itself.
 constexpr const char* kLocalSettings = R"sql(
   SELECT set_config('lock_timeout', $1, true), set_config('statement_timeout', $2, true),
@@ -112,7 +114,7 @@ void Frame::defer(const Statement& statement, Parameters parameters,
 
 void Frame::defer(std::string_view sql, Parameters parameters) {
   defer(session_.by_text(sql), std::move(parameters), std::nullopt,
-        calls_publish(sql) ? "pawl.publish" : "");
+        calls_publish(sql) ? kPublish : "");
 }
 
 void Frame::defer(std::shared_ptr<const Statement> statement, Parameters parameters,
@@ -129,8 +131,9 @@ Error Frame::explained(const Error& error, const Deferred& deferred) {
   const std::string text = error.what();
   if (error.sqlstate() == "42601" && !rule.empty())
     return error.with_text(fmt::format("{} ({})", rule, text)).of_statement(deferred.label);
-  // What pawl.publish raises itself begins with its name.
-  if (deferred.label.empty() || text.starts_with(deferred.label))
+  // What pawl.publish raises itself begins with its name. PostgreSQL's errors may begin with
+  // another label as well, for example with "function".
+  if (deferred.label.empty() || (deferred.label == kPublish && text.starts_with(kPublish)))
     return error;
   return error.of_statement(deferred.label);
 }

@@ -85,12 +85,16 @@ TEST_CASE("replay applies a letter once, however often it is said") {
   CHECK_THAT(dry.out, ContainsSubstring("would replay 3 dead letters"));
   CHECK(site.count("status = 'dead'") == "3");
 
-  site.sql("UPDATE pawl.dead_letters SET statement = NULL");
+  // Of an earlier error.
+  site.sql(
+      "UPDATE pawl.dead_letters SET statement = NULL, sqlstate = '40P01', error_detail = "
+      "'earlier'");
   const auto fails = site.run({"dlq", "replay", "--all"});
   CHECK(fails.code == 1);
   CHECK_THAT(fails.out, ContainsSubstring("replayed 0, 3 failed again"));
   CHECK_THAT(fails.err, ContainsSubstring(": sql[0]: "));
-  CHECK(site.count("status = 'dead' AND replays = 1 AND statement = 'sql[0]'") == "3");
+  CHECK(site.count("status = 'dead' AND replays = 1 AND statement = 'sql[0]' AND sqlstate = "
+                   "'23514' AND error_detail IS DISTINCT FROM 'earlier'") == "3");
   CHECK(site.sql("SELECT count(*) FROM pawl.idempotency_keys") == "0");
 
   site.mend();

@@ -76,6 +76,26 @@ TEST_CASE("partitions that wait for one session are reported once, until none wa
   CHECK(told(watch.look({waits("a", 0), waits("b", 0)}, kStart + 7h)) == "began a 1, began b 1");
 }
 
+TEST_CASE("a lock that many sessions hold in turn is reported once a minute") {
+  const auto waits = [](const std::string& what, std::int32_t pid) {
+    auto condition = unreachable(what);
+    condition.kind = Condition::Kind::kPartitionBlocked;
+    condition.blocking_pid = pid;
+    return condition;
+  };
+  ConditionWatch watch;
+  CHECK(told(watch.look({waits("a", 1), waits("b", 1)}, kStart)) == "began a 2 of 2");
+  for (std::int32_t pid = 2; pid < 60; ++pid) {
+    CAPTURE(pid);
+    CHECK(told(watch.look({waits("a", pid), waits("b", pid)}, kStart + pid * 1s)).empty());
+  }
+  // Of the session that holds it then.
+  CHECK(told(watch.look({waits("a", 60), waits("b", 60)}, kStart + 60s)) == "began a 2 of 2");
+  CHECK(told(watch.look({waits("a", 61), waits("b", 61)}, kStart + 61s)).empty());
+  CHECK(told(watch.look({waits("b", 61)}, kStart + 62s)).empty());
+  CHECK(told(watch.look({}, kStart + 63s)) == "ended a 1");
+}
+
 TEST_CASE("the text of a condition has its cause, since when, and how many messages wait") {
   CHECK(pawl::engine::text_of(unreachable("https://api.example", 37)) ==
         "has been unreachable since 2027-01-15T08:00:00Z: Connection refused. 37 messages wait; "

@@ -265,6 +265,8 @@ TEST_CASE("the error of a handler's statement names it apart from its text") {
     std::string statement;
   };
   const auto one = GENERATE(Case{"sql[1]", "no name", "sql[1]"},
+                            Case{"function", "function book(bytea) does not exist", "function"},
+                            Case{"response", "response is empty", "response"},
                             // What pawl.publish raises itself begins with its name.
                             Case{"pawl.publish", "pawl.publish rejects \"no topic\"", ""},
                             Case{"", "no name", ""});

@@ -18,7 +18,9 @@ constexpr const char* kLockRecordKey = "SELECT pawl.lock_record_key($1::bigint)"
 constexpr const char* kLetterBefore = "SELECT pawl.dead_letter_before($1::bigint)";
 
 constexpr const char* kFailedAgain = R"sql(
-  UPDATE pawl.dead_letters SET replays = replays + 1, error = $2, statement = nullif($3, '')
+  UPDATE pawl.dead_letters
+     SET replays = replays + 1, sqlstate = nullif($2, ''), statement = nullif($3, ''),
+         error = $4, error_detail = nullif($5, '')
    WHERE dead_letter_id = $1::bigint AND status IN ('dead', 'parked')
 )sql";
 
@@ -142,11 +144,13 @@ std::optional<std::int64_t> DeadLetterChanges::letter_before(postgres::Session& 
 }
 
 void DeadLetterChanges::record_failure(postgres::Session& session, std::int64_t letter,
-                                       const std::string& statement, const std::string& why) const {
+                                       const ReplayFailure& failure) const {
   postgres::Parameters parameters;
   parameters.add_integer(letter);
-  parameters.add_text(storable_text(why, kLongestError));
-  parameters.add_text(statement);
+  parameters.add_text(failure.sqlstate);
+  parameters.add_text(failure.statement);
+  parameters.add_text(storable_text(failure.error, kLongestError));
+  parameters.add_text(storable_text(failure.detail, kLongestError));
   postgres::run_transaction(session, {{&failed_again_, std::move(parameters)}});
 }
 
