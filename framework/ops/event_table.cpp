@@ -99,7 +99,8 @@ constexpr auto kOfSteps = std::to_array<EventRow>({
      "An endpoint of http handlers is unreachable. Its messages wait. Repeated each minute."},
     {"remote_service_reachable", info, "The endpoint responds, or no message waits for it."},
     {"partition_blocked", warn,
-     "Messages wait for a lock that another session holds. Logged once per session that holds it."},
+     "Messages wait for a lock that another session holds. Logged once per session that holds it, "
+     "at most once a minute."},
     {"partition_unblocked", info, "The message waits no longer."},
     {"assignment_pending", info, "The process has joined the group and waits for partitions."},
     {"topic_access_denied", err, "Kafka denies access to a topic. pawl retries."},
