@@ -42,9 +42,8 @@ Json pending_halt_json(const Status& status, const TopicPartition& partition) {
   if (found == status.pending_halts.end())
     return nullptr;
   const auto& [halt, text] = found->second;
-  return {{"code", halt.code},
-          {"parameters", Json::parse(parameters_json(halt))},
-          {"text", text.what}};
+  return {
+      {"code", halt.code}, {"parameters", Json::parse(parameters_json(halt))}, {"text", text.what}};
 }
 
 Json partition_json(const Status& status, const StatusPartition& partition) {

@@ -180,9 +180,9 @@ TEST_CASE(
   scheduled.statement = "sql[1]";
   scheduled.retries = 1;
   scheduled.due_at = "2027-01-15T08:09:03Z";
-  CHECK(
-      told(before, look({owned(0, 9)}, {scheduled})) ==
-      std::vector<std::string>{"scheduled: retry 2 at 08:09:03  #105  pay  23503 no such account"});
+  CHECK(told(before, look({owned(0, 9)}, {scheduled})) ==
+        std::vector<std::string>{
+            "scheduled: retry 2 at 08:09:03  #105  pay  23503 sql[1]: no such account"});
   const auto details = difference(before, look({owned(0, 9)}, {scheduled})).at(0).details;
   CHECK(details.at("due_at") == scheduled.due_at);
   CHECK(details.at("retries") == 1);

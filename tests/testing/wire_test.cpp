@@ -27,7 +27,7 @@ TEST_CASE("COMMIT is seen as a statement and not inside of something else") {
   CHECK_FALSE(commits("SELECT CASE WHEN true THEN 1 END"));
   CHECK_FALSE(commits("ROLLBACK"));
   CHECK(commits("-- a line\rCOMMIT"));
-  CHECK(commits("SELECT E'a'\n'\\'';'; COMMIT"));
+  CHECK(commits("SELECT E'a'\n'\\''';'; COMMIT"));
   CHECK(commits("SELECT 1$$;$$; COMMIT"));
   CHECK_FALSE(commits("SELECT E'a'\n'\\'; COMMIT'"));
   CHECK_FALSE(commits("(COMMIT)"));
