@@ -76,13 +76,12 @@ std::vector<ConditionWatch::News> ConditionWatch::look(const std::vector<Conditi
     }
     auto entry = std::move(known.mapped());
     const auto pid_before = entry.condition.blocking_pid;
-    const bool due = at - entry.at >= kReminder;
+    const bool due = at - entry.at >= kPause;
     const bool other_session = pid != 0 && pid_before != 0 && pid != pid_before;
     const bool reported_with_others = other_session && is_reported(pid);
-    const bool reminder = condition.kind != Condition::Kind::kPartitionBlocked && entry.reported;
     if (reported_with_others) {
       entry.at = at;
-    } else if (due && (reminder || other_session)) {
+    } else if (due && other_session) {
       news.push_back({condition});
       entry.at = at;
       entry.reported = true;

@@ -23,16 +23,15 @@ namespace pawl::engine {
     const std::optional<Reachability::Outage>& outage, const std::string& bootstrap_servers,
     Timestamp now);
 
-/// Which conditions are news: each is reported when it begins, again each minute while it lasts,
-/// and when it ends. Partitions that wait for one session are one condition: the first is reported
-/// once, not again each minute, and it ends when none waits for that session. A partition is
-/// reported again if it waits for another session, at most once a minute. Knows no clock. One
-/// thread.
+/// Which conditions are news: each is reported when it begins and when it ends. Partitions that
+/// wait for one session are one condition: the first is reported, and it ends when none waits for
+/// that session. A partition is reported again if it waits for another session, at most once a
+/// minute. Knows no clock. One thread.
 class ConditionWatch {
  public:
   using Clock = std::chrono::steady_clock;
 
-  static constexpr std::chrono::minutes kReminder{1};
+  static constexpr std::chrono::minutes kPause{1};
 
   struct News {
     Condition condition;

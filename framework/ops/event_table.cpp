@@ -96,7 +96,7 @@ constexpr auto kOfSteps = std::to_array<EventRow>({
      "No lease can be acquired from Redis. Calls wait. Logged again if another action is needed."},
     {"redis_reachable", info, "Leases can be acquired from Redis again."},
     {"remote_service_unreachable", warn,
-     "An endpoint of http handlers is unreachable. Its messages wait. Repeated each minute."},
+     "An endpoint of http handlers is unreachable. Its messages wait."},
     {"remote_service_reachable", info, "The endpoint responds, or no message waits for it."},
     {"partition_blocked", warn,
      "Messages wait for a lock that another session holds. Logged once per session that holds it, "
@@ -272,6 +272,7 @@ constexpr auto kFields = std::to_array<FieldRow>({
     {"kafka_unreachable_repeats", "Reports of that outage that were not logged."},
     {"redis_unreachable_s", "Seconds since no lease could be acquired from Redis."},
     {"redis_unreachable_repeats", "Reports of that outage that were not logged."},
+    {"conditions", "Endpoints that are unreachable, and partitions that wait for a lock."},
     {"published", "Messages of the outbox published since the start."},
     {"published_per_s", "Messages of the outbox published per second since the last report."},
     {"rejected", "Messages of the outbox that Kafka rejected."},

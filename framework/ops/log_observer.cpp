@@ -365,8 +365,10 @@ void LogObserver::report_progress(Clock::time_point now) {
   const auto unreachable = outages_.standing(now);
   const bool waits = !progress.assigned_once || !unreachable.empty() || at.halted > 0 ||
                      at.paused > 0 || at.lag.value_or(0) > 0;
-  if (waits || progress != last_progress_)
-    log_.write(progress_line(last_progress_, progress, passed, unreachable));
+  if (waits || progress != last_progress_) {
+    log_.write(
+        progress_line(last_progress_, progress, passed, unreachable, consumer_->conditions()));
+  }
   last_progress_ = progress;
   last_progress_at_ = now;
 }

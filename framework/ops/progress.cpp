@@ -32,13 +32,33 @@ void add_counts(LogLine& line, const Counts& counts) {
   add("parked", counts.parked);
 }
 
+void add_cause(LogLine& line, std::string_view what, std::string_view cause) {
+  line.text += fmt::format("{}{}: {}", line.text.empty() ? "" : ". ", what, cause);
+}
+
 void add_unreachable(LogLine& line, const std::vector<Unreachable>& unreachable) {
   for (const auto& one : unreachable) {
     line.add(one.field, std::int64_t{one.lasts.count()});
     line.add(one.repeats_field, static_cast<std::int64_t>(one.repeats));
-    line.text += fmt::format("{}{} is unreachable: {}", line.text.empty() ? "" : ". ", one.server,
-                             one.cause);
+    add_cause(line, fmt::format("{} is unreachable", one.server), one.cause);
   }
+}
+
+void add_conditions(LogLine& line, const std::vector<Condition>& conditions) {
+  using Kind = Condition::Kind;
+  constexpr std::int64_t kMostNamed = 3;
+  std::int64_t count = 0;
+  for (const auto& condition : conditions) {
+    if (!condition.lasting || condition.kind == Kind::kKafkaUnreachable || ++count > kMostNamed)
+      continue;
+    const bool blocked = condition.kind == Kind::kPartitionBlocked;
+    add_cause(
+        line,
+        fmt::format("{} {}", condition.subject, blocked ? "waits for a lock" : "is unreachable"),
+        condition.cause);
+  }
+  if (count > 0)
+    line.add("conditions", count);
 }
 
 }  // namespace
@@ -137,7 +157,8 @@ LogLine relayed_line(const Relayed& before, const Relayed& now, std::chrono::mil
 }
 
 LogLine progress_line(const Progress& before, const Progress& now, std::chrono::milliseconds passed,
-                      const std::vector<Unreachable>& unreachable) {
+                      const std::vector<Unreachable>& unreachable,
+                      const std::vector<Condition>& conditions) {
   const auto& total = now.counts;
   const auto& at = now.at;
   LogLine line{spdlog::level::info, "progress_reported"};
@@ -160,6 +181,7 @@ LogLine progress_line(const Progress& before, const Progress& now, std::chrono::
   add("halted", at.halted);
   add("paused", at.paused);
   add_unreachable(line, unreachable);
+  add_conditions(line, conditions);
   return line;
 }
 

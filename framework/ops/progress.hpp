@@ -10,6 +10,7 @@
 #include "ops/catching_up.hpp"
 #include "ops/log_line.hpp"
 #include "ops/outages.hpp"
+#include "pawl/condition.hpp"
 #include "pawl/consumer.hpp"
 #include "pawl/observer.hpp"
 
@@ -64,10 +65,12 @@ struct Progress {
   friend bool operator==(const Progress&, const Progress&) = default;
 };
 
-/// "progress_reported": what was done since `before`, in `passed`, at least 1 ms.
+/// "progress_reported": what was done since `before`, in `passed`, at least 1 ms. Of the lasting
+/// `conditions` the first three are named; Kafka is one of `unreachable`.
 [[nodiscard]] LogLine progress_line(const Progress& before, const Progress& now,
                                     std::chrono::milliseconds passed,
-                                    const std::vector<Unreachable>& unreachable = {});
+                                    const std::vector<Unreachable>& unreachable = {},
+                                    const std::vector<Condition>& conditions = {});
 
 /// What a process that publishes the outbox has done since it started.
 struct Relayed {
