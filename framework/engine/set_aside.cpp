@@ -27,13 +27,13 @@ void emit_failed(const Attempt& attempt, Action::What what, std::uint32_t attemp
   const auto handler = handler_of(attempt);
   const auto text = told(failure, with_detail);
   std::vector<EventField> fields;
-  if (!failure.statement.empty())
-    fields.push_back({"statement", std::string_view(failure.statement)});
   const auto most = attempts_allowed(options);
   if (attempts > 0 && most < std::numeric_limits<std::uint32_t>::max())
     fields.push_back({"max_attempts", std::int64_t{most}});
   if (what == What::kRetry)
     fields.push_back({"retry_in_ms", std::int64_t{failure.retry_after.count()}});
+  if (!failure.statement.empty())
+    fields.push_back({"statement", std::string_view(failure.statement)});
   Event event{Step::kAttemptFailed};
   event.handler = handler;
   event.key = attempt.subject.key;

@@ -345,8 +345,8 @@ TEST_CASE("check and run refuse the schema of a build from before 0.1.0, and say
   const auto require_told = [](const std::string& text) {
     CHECK_THAT(text, ContainsSubstring("by a build of pawl from before 0.1.0") &&
                          ContainsSubstring("Use that build") &&
-                         ContainsSubstring("prints the command for that:\n") &&
-                         ContainsSubstring("  pawl migrate up --config "));
+                         ContainsSubstring("prints the command for that:") &&
+                         ContainsSubstring(" pawl migrate up --config "));
   };
   const auto checked = site.run({"check"});
   CHECK(checked.code == 1);
