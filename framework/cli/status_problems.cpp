@@ -257,6 +257,7 @@ class Problems {
       return;
     shown.texts.emplace_back(
         "If the session need not finish its work, terminate it. Its transaction is rolled back.");
+    shown.texts.push_back(fmt::format("{}.", ledger::kTerminationRoles));
     shown.steps = {{config::psql_text(status_.database, ledger::termination_sql(pid))}};
   }
 

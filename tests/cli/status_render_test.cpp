@@ -129,7 +129,7 @@ TEST_CASE("partitions that wait for one session are one problem, with the comman
     return condition;
   };
   auto status = with({running(0, 3), running(1, 4), running(2, 5), running(3, 0)});
-  status.database = "password=*** dbname=p host=db";
+  status.database = "user=pay password=*** dbname=p host=db";
   status.conditions = {{"one", waits(0, 42, 3)}, {"two", waits(1, 42, 4)}, {"two", waits(2, 0, 5)}};
   const auto text = status_text(status);
   CHECK_THAT(text, ContainsSubstring("\nBLOCKED\n  payments[2]     since 08:00:00\n") &&
@@ -138,8 +138,11 @@ TEST_CASE("partitions that wait for one session are one problem, with the comman
                            "lock since 2027-01-15T08:00:00Z: session 42 (user app) holds the "
                            "lock. 7 messages wait;") &&
                        ContainsSubstring("      Reported by one, two.\n") &&
+                       ContainsSubstring("If the session's role is a superuser, -U must name a "
+                                         "superuser.") &&
                        ContainsSubstring(
-                           "> psql -d 'dbname=p host=db' -c 'SELECT pg_terminate_backend(42)'\n"
+                           "> psql -d 'dbname=p host=db' -U postgres -c 'SELECT "
+                           "pg_terminate_backend(42)'\n"
                            "  See docs/runbook/incidents.md#a-partition-that-waits-for-a-lock\n"));
   CHECK(occurrences(text, "pg_terminate_backend") == 1);
 }
