@@ -749,7 +749,15 @@ TEST_CASE("status names the message that is tried again, and how often it has fa
   CHECK(verdict_of(status) == "none of 2 partitions halted, 1 retrying, lag 3, no dead letters");
   CHECK_THAT(status_text(status),
              ContainsSubstring("\nRETRYING\n  payments[0]@100   7 failed attempts   lag 3\n"
-                               "      Later messages of the partition wait.\n"));
+                               "      Later messages of the partition wait.\n"
+                               "      The log of host:1:ab contains the cause and the attempts "
+                               "that are left.\n"
+                               "      The message can be skipped now, before its attempts end.\n"
+                               "      > pawl partitions peek --config FILE -t payments -p 0\n"
+                               "        pawl try --config FILE -t payments -p 0 --offset 100       "
+                               "                      # shows what the next attempt would do\n"
+                               "        pawl partitions skip --config FILE -t payments -p 0 "
+                               "--offset 100 --because TEXT  # if the cause cannot be fixed\n"));
   const auto json = nlohmann::json::parse(status_json(status, false)).at("partitions")[0];
   CHECK(json.at("message_offset") == 100);
   CHECK(json.at("failed_attempts") == 7);
@@ -764,7 +772,16 @@ TEST_CASE("status names the message that is tried again, and how often it has fa
                                      "      The log of host:1:ab contains the cause and the "
                                      "attempts that are left.\n"
                                      "      > pawl partitions peek --config FILE -t payments -p 2 "
-                                     "--offset 111\n"));
+                                     "--offset 111\n"
+                                     "        pawl try --config FILE -t payments -p 2 --offset 111 "
+                                     "             # shows what the next attempt would do\n") &&
+                       !ContainsSubstring("partitions skip"));
+  // Messages before it are no longer processed, so that it is the next one.
+  beside.row->stored = ledger::Position::behind(110);
+  CHECK_THAT(status_text(with({beside})),
+             ContainsSubstring("partitions skip --config FILE -t payments -p 2 --offset 111 "
+                               "--because TEXT"));
+  beside.row->stored = ledger::Position::behind(99);
   const auto beside_json =
       nlohmann::json::parse(status_json(with({beside}), false)).at("partitions")[0];
   CHECK(beside_json.at("message_offset") == 111);
