@@ -257,6 +257,7 @@ class Problems {
       return;
     shown.texts.emplace_back(
         "If the session need not finish its work, terminate it. Its transaction is rolled back.");
+    shown.texts.push_back(fmt::format("{}.", ledger::kTerminationRoles));
     shown.steps = {{config::psql_text(status_.database, ledger::termination_sql(pid))}};
   }
 
@@ -361,9 +362,9 @@ class Problems {
       if (!partition->row || !partition->row->any_retrying())
         continue;
       const auto& row = *partition->row;
-      const auto offset = row.retried_offset().value_or(-1);
+      const auto offset = row.retried_offset();
       const auto attempts = row.failed_attempts();
-      auto& shown = add("RETRYING", {name_of(row.partition, offset),
+      auto& shown = add("RETRYING", {name_of(row.partition, offset.value_or(-1)),
                                      counted(attempts, "failed attempt", "failed attempts"),
                                      fmt::format("lag {}", known_text(partition->lag()))});
       auto peek = command("partitions peek", row.partition);
@@ -376,11 +377,22 @@ class Problems {
               fmt::format(" {} retried as well.",
                           counted(row.ahead.trying - 1, "other message is", "other messages are"));
         }
-        peek += fmt::format(" --offset {}", offset);
+        peek += fmt::format(" --offset {}", offset.value_or(-1));
       }
       shown.texts.push_back(fmt::format(
           "The log of {} contains the cause and the attempts that are left.", row.owner));
       shown.steps = {{std::move(peek)}};
+      if (!offset)
+        continue;
+      shown.steps.push_back({fmt::format("{} --offset {}", command("try", row.partition), *offset),
+                             "shows what the next attempt would do"});
+      // Only the next message of a partition can be skipped.
+      if (row.retrying() || *offset == row.stored.next()) {
+        shown.texts.emplace_back("The message can be skipped now, before its attempts end.");
+        shown.steps.push_back({fmt::format("{} --offset {} --because TEXT",
+                                           command("partitions skip", row.partition), *offset),
+                               "if the cause cannot be fixed"});
+      }
     }
   }
 

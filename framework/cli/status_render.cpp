@@ -39,6 +39,10 @@ constexpr std::string_view kGap = "   ";
 /// While a transaction is open for longer than that, the rows of the register pile up noticeably.
 /// The transaction of a message is short.
 constexpr std::int64_t kLongOpenSeconds = 60;
+/// The limit if that time is unknown: a replication slot has none, and without pg_read_all_stats
+/// PostgreSQL does not show it of other roles' sessions. One of them may be an ANALYZE by
+/// autovacuum, which ends within seconds.
+constexpr std::int64_t kManyTransactions = 100'000;
 
 std::string rate_text(std::optional<double> rate) {
   return rate ? rate_number(*rate) + "/s" : "?";
@@ -372,7 +376,7 @@ class Renderer {
   [[nodiscard]] std::string server_text() const {
     const auto& server = status_.server;
     const auto holder = std::ranges::find_if(server.holders, [](const ledger::HorizonHolder& one) {
-      return one.since ? *one.since >= kLongOpenSeconds : one.transactions > 0;
+      return one.since ? *one.since >= kLongOpenSeconds : one.transactions >= kManyTransactions;
     });
     const bool blocked = holder != server.holders.end();
     auto text = labeled(

@@ -49,9 +49,18 @@ std::vector<std::string> parts_of(const std::string& list) {
   return parts;
 }
 
-/// "user=app dbname=payments". With `hidden`, a value that may be secret is ***; otherwise it is
-/// omitted. Nullopt: no connection string.
-std::optional<std::string> keywords_of(const std::string& url, bool hidden) {
+/// The name of the role, or what only this role connects with.
+bool is_of_role(std::string_view keyword) {
+  return keyword == "user" || keyword == "passfile" || keyword == "sslcert" || keyword == "sslkey";
+}
+
+enum class Purpose {
+  kLog,       ///< a value that may be secret is ***
+  kOtherRole  ///< such a value is omitted, as are the role and its credentials
+};
+
+/// "user=app dbname=payments". Nullopt: no connection string.
+std::optional<std::string> keywords_of(const std::string& url, Purpose purpose) {
   if (postgres::problem_of(url))
     return std::nullopt;
   const postgres::ConnectionOptions options(PQconninfoParse(url.c_str(), nullptr));
@@ -62,7 +71,7 @@ std::optional<std::string> keywords_of(const std::string& url, bool hidden) {
     if (option->val == nullptr)
       continue;
     const bool shown = postgres::may_show_value(option->keyword) && is_line(option->val);
-    if (!shown && !hidden)
+    if (purpose == Purpose::kOtherRole && (!shown || is_of_role(option->keyword)))
       continue;
     out += fmt::format("{}{}={}", out.empty() ? "" : " ", option->keyword,
                        shown ? quoted(option->val) : kHidden);
@@ -73,7 +82,7 @@ std::optional<std::string> keywords_of(const std::string& url, bool hidden) {
 }  // namespace
 
 std::string redact_url(const std::string& url) {
-  return keywords_of(url, true).value_or(std::string(kUnreadable));
+  return keywords_of(url, Purpose::kLog).value_or(std::string(kUnreadable));
 }
 
 std::string short_url(const std::string& url) {
@@ -102,8 +111,8 @@ std::string short_url(const std::string& url) {
 }
 
 std::string psql_text(const std::string& url, std::string_view sql) {
-  const auto keywords = keywords_of(url, false).value_or("");
-  return fmt::format("psql {}-c {}",
+  const auto keywords = keywords_of(url, Purpose::kOtherRole).value_or("");
+  return fmt::format("psql {}-U postgres -c {}",
                      keywords.empty() ? "" : fmt::format("-d {} ", shell_word(keywords)),
                      shell_word(std::string(sql)));
 }

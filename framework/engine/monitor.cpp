@@ -182,9 +182,10 @@ void Monitor::tell_conditions() {
     auto detail =
         ended ? std::string() : fmt::format("{}. Retrying; no attempt is counted", condition.cause);
     if (!ended && condition.blocking_pid != 0) {
-      detail += fmt::format(". To terminate the session: `{}`",
+      detail += fmt::format(". To terminate the session: `{}`. {}",
                             config::psql_text(context_.options.postgres.url,
-                                              ledger::termination_sql(condition.blocking_pid)));
+                                              ledger::termination_sql(condition.blocking_pid)),
+                            ledger::kTerminationRoles);
     }
     const auto names = names_of(partitions);
     const auto since = ledger::to_string(condition.since);

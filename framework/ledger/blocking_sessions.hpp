@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "postgres/session.hpp"
@@ -28,6 +29,12 @@ struct BlockingSession {
 /// "session 42 (user app, application "psql", idle in transaction, its transaction open since
 /// 2026-01-31T00:00:00Z, last statement UPDATE) holds the lock"; empty: there is none.
 [[nodiscard]] std::string text_of(const std::vector<BlockingSession>& sessions);
+
+/// The roles that PostgreSQL allows to run termination_sql(), of a command that names one with -U.
+/// The last sentence is without its period.
+inline constexpr std::string_view kTerminationRoles =
+    "If the session's role is a superuser, -U must name a superuser. Otherwise, it can name a "
+    "member of that role or of pg_signal_backend";
 
 /// "SELECT pg_terminate_backend(42)"
 [[nodiscard]] std::string termination_sql(std::int32_t pid);
