@@ -153,7 +153,7 @@ std::string first_line(const std::string& text) {
 std::string short_error(const std::string& sqlstate, const std::string& statement,
                         const std::string& error) {
   constexpr std::string_view kConstraint = " constraint \"";
-  const auto line = first_line(texts::located(statement, error));
+  auto line = first_line(texts::located(statement, error));
   if (sqlstate.empty())
     return line;
   // Class 23: integrity constraint violation.

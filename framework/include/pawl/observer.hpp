@@ -71,7 +71,7 @@ enum class Step {
   kRedisUnreachable,   ///< no lease can be acquired from Redis; detail has the cause (topic empty)
   kRedisReachable,     ///< after that, one was acquired
   /// An endpoint of http handlers is unreachable: its messages wait, and no attempt is counted.
-  /// Event::endpoint names it, detail has the cause (topic empty)
+  /// Event::endpoint names it, detail has the cause; repeated each minute (topic empty)
   kRemoteServiceUnreachable,
   kRemoteServiceReachable,  ///< after that, it responded
   /// A message of the partition has waited for a lock for ten times postgres.lock_timeout; detail
