@@ -68,7 +68,8 @@ std::vector<ConditionWatch::News> ConditionWatch::look(const std::vector<Conditi
     const auto known = told_.extract(key);
     const auto pid = condition.blocking_pid;
     if (known.empty()) {
-      const bool first = !is_reported(pid);
+      const bool nameless = condition.kind == Condition::Kind::kPartitionBlocked && pid == 0;
+      const bool first = !nameless && !is_reported(pid);
       if (first)
         news.push_back({condition});
       told[key] = {condition, at, first};
@@ -79,9 +80,12 @@ std::vector<ConditionWatch::News> ConditionWatch::look(const std::vector<Conditi
     const bool due = at - entry.at >= kPause;
     const bool other_session = pid != 0 && pid_before != 0 && pid != pid_before;
     const bool reported_with_others = other_session && is_reported(pid);
+    const bool was_nameless = !entry.reported && pid_before == 0;
+    const bool has_name = was_nameless && pid != 0 && !is_reported(pid);
+    const bool stays_nameless = was_nameless && pid == 0 && at - entry.at >= kPatience;
     if (reported_with_others) {
       entry.at = at;
-    } else if (due && other_session) {
+    } else if ((due && other_session) || has_name || stays_nameless) {
       news.push_back({condition});
       entry.at = at;
       entry.reported = true;

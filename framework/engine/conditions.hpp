@@ -26,12 +26,14 @@ namespace pawl::engine {
 /// Which conditions are news: each is reported when it begins and when it ends. Partitions that
 /// wait for one session are one condition: the first is reported, and it ends when none waits for
 /// that session. A partition is reported again if it waits for another session, at most once a
-/// minute. Knows no clock. One thread.
+/// minute, and 10 s later if the session is not known yet. Knows no clock. One thread.
 class ConditionWatch {
  public:
   using Clock = std::chrono::steady_clock;
 
   static constexpr std::chrono::minutes kPause{1};
+  /// For the session: it is known while an attempt waits.
+  static constexpr std::chrono::seconds kPatience{10};
 
   struct News {
     Condition condition;

@@ -46,7 +46,8 @@ TEST_CASE("a condition is news when it begins and when it ends") {
   // Of the same name, and another kind.
   auto blocked = unreachable("b");
   blocked.kind = Condition::Kind::kPartitionBlocked;
-  CHECK(told(watch.look({blocked}, kStart + 5h)) == "began b 1, ended a 1, ended b 8");
+  blocked.blocking_pid = 42;
+  CHECK(told(watch.look({blocked}, kStart + 5h)) == "began b 1 of 1, ended a 1, ended b 8");
 }
 
 TEST_CASE("partitions that wait for one session are reported once, until none waits for it") {
@@ -71,8 +72,17 @@ TEST_CASE("partitions that wait for one session are reported once, until none wa
   // The next session that holds the lock is another one.
   CHECK(told(watch.look({waits("c", 44)}, kStart + 5h)) == "began c 1 of 1");
   CHECK(told(watch.look({}, kStart + 6h)) == "ended c 1");
-  // Sessions that are not known may be different ones.
-  CHECK(told(watch.look({waits("a", 0), waits("b", 0)}, kStart + 7h)) == "began a 1, began b 1");
+  // A session that is not known yet may be one that is reported.
+  CHECK(told(watch.look({waits("a", 0), waits("b", 45)}, kStart + 7h)) == "began b 1 of 1");
+  CHECK(told(watch.look({waits("a", 45), waits("b", 45)}, kStart + 7h + 9s)).empty());
+  CHECK(told(watch.look({waits("b", 45), waits("c", 0)}, kStart + 8h)).empty());
+  CHECK(told(watch.look({waits("b", 45), waits("c", 46)}, kStart + 8h + 1s)) == "began c 1 of 1");
+  CHECK(told(watch.look({}, kStart + 9h)) == "ended b 1, ended c 1");
+  // Sessions that stay unknown may be different ones.
+  CHECK(told(watch.look({waits("a", 0), waits("b", 0)}, kStart + 10h)).empty());
+  CHECK(told(watch.look({waits("a", 0), waits("b", 0)}, kStart + 10h + 9s)).empty());
+  CHECK(told(watch.look({waits("a", 0), waits("b", 0)}, kStart + 10h + 10s)) ==
+        "began a 1, began b 1");
 }
 
 TEST_CASE("a lock that many sessions hold in turn is reported once a minute") {
