@@ -85,7 +85,7 @@ COMMENT ON COLUMN pawl.processed_kafka_offsets.attempts IS
     'Failed attempts of the message at attempts_offset that count. It has no meaning once that message is processed.';
 COMMENT ON COLUMN pawl.processed_kafka_offsets.attempts_offset IS 'Offset of the message that attempts counts.';
 COMMENT ON COLUMN pawl.processed_kafka_offsets.base_offset IS
-    'last_processed_offset when the counters below were 0. Setting an offset resets them.';
+    'Next offset when the counters below were 0: the first offset that they include. Setting an offset resets them.';
 COMMENT ON COLUMN pawl.processed_kafka_offsets.applied_count IS 'Messages applied.';
 COMMENT ON COLUMN pawl.processed_kafka_offsets.duplicate_count IS
     'Duplicates: messages with an idempotency key that was already stored.';
@@ -122,8 +122,9 @@ COMMENT ON COLUMN pawl.offset_history.partition IS 'The partition.';
 COMMENT ON COLUMN pawl.offset_history.happened_at IS 'When the change happened.';
 COMMENT ON COLUMN pawl.offset_history.action IS 'What happened, for example halt, pause, resume, skip, or offsets set.';
 COMMENT ON COLUMN pawl.offset_history.from_offset IS
-    'last_processed_offset before the change. NULL: no offset was stored.';
-COMMENT ON COLUMN pawl.offset_history.to_offset IS 'last_processed_offset after the change.';
+    'Next offset before the change; of a skip, after it. NULL: no offset was stored. Of try, dlq replay, and dlq discard: the message''s offset.';
+COMMENT ON COLUMN pawl.offset_history.to_offset IS
+    'Next offset after the change. NULL: no offset is stored any more. Of try, dlq replay, and dlq discard: the message''s offset.';
 COMMENT ON COLUMN pawl.offset_history.halt_code IS
     'Of a halt: its code, as in processed_kafka_offsets.halt_code. NULL: another action.';
 COMMENT ON COLUMN pawl.offset_history.reason IS
@@ -330,15 +331,16 @@ BEGIN
      WHERE r.consumer_id = p_consumer_id AND r.topic = p_topic AND r.partition = p_partition;
     INSERT INTO pawl.offset_history
            (consumer_id, topic, partition, action, from_offset, to_offset, halt_code, reason)
-    VALUES (p_consumer_id, p_topic, p_partition, 'halt', held.last_processed_offset,
-            held.last_processed_offset, p_code, p_cause);
+    VALUES (p_consumer_id, p_topic, p_partition, 'halt', held.last_processed_offset + 1,
+            held.last_processed_offset + 1, p_code, p_cause);
     RETURN true;
 END
 $$;
 
 -- An operator's change is an acquire: it changes the epoch, so the owner is fenced, acquires the partition again, and reads
--- the new offset or state. p_offset NULL keeps the offset, p_state NULL keeps the state. The owner stays in the row, because
--- it finds its partitions by that when it polls for commands. Returns the offset that was stored before.
+-- the new offset or state. p_offset, and the result, which was stored before, are values of last_processed_offset. p_offset
+-- NULL keeps the offset, p_state NULL keeps the state. The owner stays in the row, because it finds its partitions by that
+-- when it polls for commands.
 CREATE FUNCTION pawl.operator_change(
     p_consumer_id integer, p_topic text, p_partition integer,
     p_offset bigint, p_state text, p_action text, p_reason text)
@@ -377,7 +379,7 @@ BEGIN
     UPDATE pawl.processed_kafka_offsets r
        SET owner_epoch = next_epoch,
            last_processed_offset = coalesce(p_offset, held.last_processed_offset),
-           base_offset = CASE WHEN p_offset IS NULL THEN held.base_offset ELSE p_offset END,
+           base_offset = coalesce(p_offset + 1, held.base_offset),
            applied_count = CASE WHEN p_offset IS NULL THEN held.applied_count ELSE 0 END,
            duplicate_count = CASE WHEN p_offset IS NULL THEN held.duplicate_count ELSE 0 END,
            skipped_count = CASE WHEN p_offset IS NULL THEN held.skipped_count ELSE 0 END,
@@ -404,8 +406,8 @@ BEGIN
     DELETE FROM pawl.suspects s
      WHERE s.consumer_id = p_consumer_id AND s.topic = p_topic AND s.partition = p_partition;
     INSERT INTO pawl.offset_history (consumer_id, topic, partition, action, from_offset, to_offset, reason)
-    VALUES (p_consumer_id, p_topic, p_partition, p_action, held.last_processed_offset,
-            coalesce(p_offset, held.last_processed_offset), p_reason);
+    VALUES (p_consumer_id, p_topic, p_partition, p_action, held.last_processed_offset + 1,
+            coalesce(p_offset, held.last_processed_offset) + 1, p_reason);
     RETURN held.last_processed_offset;
 END
 $$;

@@ -173,7 +173,7 @@ COMMENT ON FUNCTION pawl.reject_rows(bigint, bigint) IS
 -- of the first row. p_expected: how many it must, NULL for any. Raises on errors, because COMMIT may already be sent. The key
 -- is looked up by the index, whatever the statistics say.
 CREATE FUNCTION pawl.store_response(
-    p_label text, p_rows bigint, p_expected bigint, p_response bytea, p_most bigint)
+    p_rows bigint, p_expected bigint, p_response bytea, p_most bigint)
 RETURNS void
 LANGUAGE plpgsql
 SET enable_seqscan = off AS $$
@@ -181,28 +181,27 @@ DECLARE
     claimed text := nullif(current_setting('pawl_message.claimed', true), '');
 BEGIN
     IF p_rows <> p_expected THEN
-        RAISE EXCEPTION '% affected % rows; expect_rows requires %. Nothing was stored', p_label, p_rows, p_expected
+        RAISE EXCEPTION 'the statement affected % rows; expect_rows requires %. Nothing was stored', p_rows, p_expected
             USING ERRCODE = 'PW009';
     ELSIF p_rows > 1 THEN
-        RAISE EXCEPTION '% returned % rows; a response is at most one row', p_label, p_rows USING ERRCODE = 'PW013';
+        RAISE EXCEPTION 'the statement returned % rows; a response is at most one row', p_rows USING ERRCODE = 'PW013';
     ELSIF claimed IS NULL OR p_response IS NULL THEN
         RETURN;
     ELSIF octet_length(p_response) > p_most THEN
-        RAISE EXCEPTION '%: the response has % bytes; idempotency.max_response allows %',
-                        p_label, octet_length(p_response), p_most
+        RAISE EXCEPTION 'the response has % bytes; idempotency.max_response allows %', octet_length(p_response), p_most
             USING ERRCODE = 'PW014', HINT = 'Return less, or raise idempotency.max_response.';
     END IF;
     UPDATE pawl.idempotency_keys k SET response = p_response
      WHERE k.scope_id = split_part(claimed, ':', 1)::integer AND k.key = substr(claimed, strpos(claimed, ':') + 1);
 END
 $$;
-COMMENT ON FUNCTION pawl.store_response(text, bigint, bigint, bytea, bigint) IS
+COMMENT ON FUNCTION pawl.store_response(bigint, bigint, bytea, bigint) IS
     'Stores the response of an SQL handler with the key of its message.';
 
 -- The same for many messages. p_places: for each response, the index in p_keys of its message, from 1. A key is NULL if its
 -- message has none. Without p_keys, the responses belong to the message whose key this transaction has claimed.
 CREATE FUNCTION pawl.store_responses(
-    p_label text, p_most bigint, p_scope_id integer, p_keys text[], p_places bigint[], p_responses bytea[])
+    p_most bigint, p_scope_id integer, p_keys text[], p_places bigint[], p_responses bytea[])
 RETURNS void
 LANGUAGE plpgsql
 SET enable_seqscan = off
@@ -222,20 +221,20 @@ BEGIN
       FROM unnest(p_places) AS r (place)
      WHERE r.place IS NULL OR r.place NOT BETWEEN 1 AND cardinality(keys) LIMIT 1;
     IF FOUND THEN
-        RAISE EXCEPTION '% returned a row for message % of %; the first column numbers messages from 1',
-                        p_label, coalesce(wrong.place::text, 'NULL'), cardinality(keys) USING ERRCODE = 'PW013';
+        RAISE EXCEPTION 'the statement returned a row for message % of %; the first column numbers messages from 1',
+                        coalesce(wrong.place::text, 'NULL'), cardinality(keys) USING ERRCODE = 'PW013';
     END IF;
     SELECT r.place, count(*) AS rows INTO wrong
       FROM unnest(p_places) AS r (place) GROUP BY r.place HAVING count(*) > 1 LIMIT 1;
     IF FOUND THEN
-        RAISE EXCEPTION '% returned % rows for message % of %; a response is at most one row',
-                        p_label, wrong.rows, wrong.place, cardinality(keys) USING ERRCODE = 'PW013';
+        RAISE EXCEPTION 'the statement returned % rows for message % of %; a response is at most one row',
+                        wrong.rows, wrong.place, cardinality(keys) USING ERRCODE = 'PW013';
     END IF;
     SELECT octet_length(r.response) AS bytes INTO wrong
       FROM unnest(p_places, p_responses) AS r (place, response)
      WHERE octet_length(r.response) > p_most AND keys[r.place] IS NOT NULL LIMIT 1;
     IF FOUND THEN
-        RAISE EXCEPTION '%: a response has % bytes; idempotency.max_response allows %', p_label, wrong.bytes, p_most
+        RAISE EXCEPTION 'a response has % bytes; idempotency.max_response allows %', wrong.bytes, p_most
             USING ERRCODE = 'PW014', HINT = 'Return less, or raise idempotency.max_response.';
     END IF;
     UPDATE pawl.idempotency_keys k SET response = r.response
@@ -243,7 +242,7 @@ BEGIN
      WHERE k.scope_id = scope AND k.key = keys[r.place] AND r.response IS NOT NULL;
 END
 $$;
-COMMENT ON FUNCTION pawl.store_responses(text, bigint, integer, text[], bigint[], bytea[]) IS
+COMMENT ON FUNCTION pawl.store_responses(bigint, integer, text[], bigint[], bytea[]) IS
     'Stores the responses of a batch with the keys of its messages.';
 
 -- ---- retention --------------------------------------------------------------------------------------------

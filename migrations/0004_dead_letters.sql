@@ -63,6 +63,7 @@ CREATE TABLE pawl.dead_letters (
     handler             text NOT NULL,
     idempotency_key     text COLLATE "C",
     sqlstate            text,
+    statement           text,
     error               text NOT NULL,
     error_detail        text,
     attempts            integer NOT NULL DEFAULT 0,
@@ -106,6 +107,8 @@ COMMENT ON COLUMN pawl.dead_letters.idempotency_key IS
     'Idempotency key of the message. NULL: unknown. The dead letter does not claim it.';
 COMMENT ON COLUMN pawl.dead_letters.sqlstate IS
     'SQLSTATE of the last error. NULL: the error did not come from PostgreSQL.';
+COMMENT ON COLUMN pawl.dead_letters.statement IS
+    'Statement of the handler that failed: sql[0], response, or function; in C++ statements[0] or pawl.publish. NULL: none, or unknown.';
 COMMENT ON COLUMN pawl.dead_letters.error IS 'The last error, at most 8,192 characters. Of a message of PostgreSQL at most 200, without values of rows.';
 COMMENT ON COLUMN pawl.dead_letters.error_detail IS
     'DETAIL of PostgreSQL, which may quote values of rows. pawl logs it only if log.error_details is set.';
@@ -131,10 +134,11 @@ COMMENT ON COLUMN pawl.dead_letters.tried_pid IS
     'Server process of the session that started the delayed retry; without it, that process has ended. NULL: started through a pooler, or given back.';
 COMMENT ON COLUMN pawl.dead_letters.tried_backend_start IS
     'backend_start of that session, because server process IDs are reused.';
-COMMENT ON COLUMN pawl.dead_letters.replays IS 'How often an operator or a delayed retry replayed it successfully.';
+COMMENT ON COLUMN pawl.dead_letters.replays IS 'Replays by an operator or a delayed retry, also those that failed.';
 COMMENT ON COLUMN pawl.dead_letters.resolved_at IS 'When it was replayed or discarded. NULL: unresolved.';
 COMMENT ON COLUMN pawl.dead_letters.resolved_by IS 'Database role that resolved it.';
-COMMENT ON COLUMN pawl.dead_letters.resolution IS 'How it was resolved: the result of the replay, or the reason of the discard.';
+COMMENT ON COLUMN pawl.dead_letters.resolution IS
+    'How it was resolved: the result of the replay, the reason of the discard, or erased. NULL: unresolved.';
 
 -- A message has one unresolved dead letter, however often its partition is set back. Another message at the same offset (a
 -- topic that was created again, a log that was truncated) is another dead letter. pawl.store_dead_letter does this, also for
@@ -329,7 +333,7 @@ $$;
 CREATE FUNCTION pawl.store_dead_letter(
     p_consumer_id integer, p_topic text, p_topic_id text, p_partition integer, p_offset bigint,
     p_leader_epoch integer, p_timestamp_ms bigint, p_status text, p_reason text, p_handler text,
-    p_idempotency_key text, p_sqlstate text, p_error text, p_error_detail text, p_attempts integer,
+    p_idempotency_key text, p_sqlstate text, p_statement text, p_error text, p_error_detail text, p_attempts integer,
     p_record_key bytea, p_record_key_hash bytea, p_record_value bytea, p_value_bytes bigint, p_headers jsonb,
     p_payload text, p_message_digest bytea)
 RETURNS bigint
@@ -358,6 +362,7 @@ BEGIN
                handler = CASE WHEN parked_again THEN d.handler ELSE p_handler END,
                idempotency_key = coalesce(p_idempotency_key, d.idempotency_key),
                sqlstate = CASE WHEN parked_again THEN d.sqlstate ELSE p_sqlstate END,
+               statement = CASE WHEN parked_again THEN d.statement ELSE p_statement END,
                error = CASE WHEN parked_again THEN d.error ELSE p_error END,
                error_detail = CASE WHEN parked_again THEN d.error_detail ELSE p_error_detail END,
                attempts = d.attempts + p_attempts, died_at = clock_timestamp(),
@@ -369,11 +374,11 @@ BEGIN
     END IF;
     INSERT INTO pawl.dead_letters
            (consumer_id, topic, topic_id, partition, kafka_offset, leader_epoch, timestamp_ms, status,
-            reason, handler, idempotency_key, sqlstate, error, error_detail, attempts, record_key,
+            reason, handler, idempotency_key, sqlstate, statement, error, error_detail, attempts, record_key,
             record_key_hash, record_value, value_bytes, headers, payload, message_digest)
     VALUES (p_consumer_id, p_topic, p_topic_id, p_partition, p_offset, p_leader_epoch, p_timestamp_ms, p_status,
-            p_reason, p_handler, p_idempotency_key, p_sqlstate, p_error, p_error_detail, p_attempts, p_record_key,
-            p_record_key_hash, p_record_value, p_value_bytes, p_headers, p_payload, p_message_digest)
+            p_reason, p_handler, p_idempotency_key, p_sqlstate, p_statement, p_error, p_error_detail, p_attempts,
+            p_record_key, p_record_key_hash, p_record_value, p_value_bytes, p_headers, p_payload, p_message_digest)
     RETURNING dead_letter_id INTO known;
     RETURN known;
 END

@@ -25,7 +25,7 @@ INSERT INTO pawl.consumer_topics (consumer_id, topic, partitions, start_policy)
   SELECT consumer_id, 'limit', {{clients}}, 'earliest' FROM pawl.consumers;
 INSERT INTO pawl.processed_kafka_offsets
   (consumer_id, topic, partition, last_processed_offset, owner_epoch, released, base_offset)
-  SELECT consumer_id, 'limit', g, -1, 1, false, -1 FROM pawl.consumers, generate_series(0, {{clients}} - 1) AS g;
+  SELECT consumer_id, 'limit', g, -1, 1, false, 0 FROM pawl.consumers, generate_series(0, {{clients}} - 1) AS g;
 VACUUM (ANALYZE) accounts;
 """
 

@@ -155,7 +155,7 @@ int audit(const Options& options, const Registry& registry, const Arguments& arg
   });
   progress.clear();
   if (arguments.partition && report.partitions.empty() && findings.total() == 0) {
-    throw BadCall(fmt::format("--partition {}: no offset is stored for it. Stored offsets: {}",
+    throw BadCall(fmt::format("--partition {}: no offset is stored for it. Stored offsets:\n  {}",
                               *arguments.partition,
                               command_text(options.invocation, "offsets show")));
   }

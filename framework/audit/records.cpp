@@ -235,7 +235,7 @@ std::optional<ledger::SetAside> AuditRecords::set_aside_at(std::int64_t offset) 
 /// Whether an operator's step back let a record come again behind one with a higher offset.
 bool AuditRecords::delivered_again(std::int64_t offset, std::int64_t later) const {
   return std::any_of(steps_back_.begin(), steps_back_.end(),
-                     [&](const auto& step) { return step.from >= later && step.to < offset; });
+                     [&](const auto& step) { return step.from > later && step.to <= offset; });
 }
 
 /// Retention goes on meanwhile: what it says is read again behind the look-up that found nothing.

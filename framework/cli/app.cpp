@@ -4,6 +4,8 @@
 
 #include <CLI/CLI.hpp>
 #include <csignal>
+#include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <filesystem>
 #include <iostream>
@@ -20,6 +22,7 @@
 #include "console/commands_page.hpp"
 #include "console/unknown_words.hpp"
 #include "dead_letters/commands.hpp"
+#include "kafka/bounded_call.hpp"
 #include "kafka/handles.hpp"
 #include "leases/leases_command.hpp"
 #include "outbox/outbox_command.hpp"
@@ -185,13 +188,7 @@ std::string explain(const std::string& program, const postgres::Error& error) {
       error.sqlstate().empty() ? "" : fmt::format(" (SQLSTATE {})", error.sqlstate()));
 }
 
-}  // namespace
-
-App::App(std::string name) : name_(std::move(name)) {}
-
-int App::main(int argc, char** argv) {
-  // If a connection or a log reader closes, one write fails; the process continues.
-  std::signal(SIGPIPE, SIG_IGN);
+int run_command_line(const std::string& name, const Registry& registry, int argc, char** argv) {
   const auto fail = [](const std::string& why, int code) {
     std::cerr << "error: " << texts::bounded(why, texts::kLongestLine) << '\n';
     return code;
@@ -199,9 +196,9 @@ int App::main(int argc, char** argv) {
   try {
     std::error_code unknown;
     const auto path = std::filesystem::read_symlink("/proc/self/exe", unknown);
-    cli::Commands commands({name_, registry_, unknown ? argv[0] : path.string(),
+    cli::Commands commands({name, registry, unknown ? argv[0] : path.string(),
                             std::vector<std::string>(argv, argv + argc)});
-    CLI::App root{"Apply Kafka messages to PostgreSQL exactly once", name_};
+    CLI::App root{"Apply Kafka messages to PostgreSQL exactly once", name};
     // Commands inherit these. Without the limit, a word after a command may mean another command.
     root.require_subcommand(0, 1);
     root.set_help_flag("-h,--help", "Show this help");
@@ -210,9 +207,9 @@ int App::main(int argc, char** argv) {
     add_commands(program, commands);
     add_texts(root, program, commands);
     root.set_help_flag("-h,--help", "Show help for a command");
-    root.set_version_flag("--version", fmt::format("{} (pawl {})", name_, cli::pawl_version()),
+    root.set_version_flag("--version", fmt::format("{} (pawl {})", name, cli::pawl_version()),
                           "Show the version");
-    root.footer(fmt::format(kEnd, name_));
+    root.footer(fmt::format(kEnd, name));
     return parse_and_run(root, commands, argc, argv);
   } catch (const ConfigErrors& errors) {
     for (const auto& problem : errors.problems())
@@ -221,7 +218,7 @@ int App::main(int argc, char** argv) {
   } catch (const cli::BadCall& error) {
     return fail(error.what(), cli::kBadCall);
   } catch (const postgres::Error& error) {
-    return fail(explain(name_, error), cli::kFailed);
+    return fail(explain(name, error), cli::kFailed);
   } catch (const kafka::KafkaError& error) {
     return fail(
         fmt::format("Kafka: {}. If the brokers respond, check [kafka.librdkafka]", error.what()),
@@ -229,6 +226,22 @@ int App::main(int argc, char** argv) {
   } catch (const std::exception& error) {
     return fail(error.what(), cli::kFailed);
   }
+}
+
+}  // namespace
+
+App::App(std::string name) : name_(std::move(name)) {}
+
+int App::main(int argc, char** argv) {
+  // If a connection or a log reader closes, one write fails; the process continues.
+  std::signal(SIGPIPE, SIG_IGN);
+  const int code = run_command_line(name_, registry_, argc, argv);
+  if (kafka::calls_in_progress() == 0)
+    return code;
+  // The threads of a Kafka client that was left behind use objects that destructors take down.
+  std::cout.flush();
+  std::fflush(nullptr);
+  std::_Exit(code);
 }
 
 }  // namespace pawl

@@ -250,7 +250,7 @@ void Check::check_server(postgres::Session& session) {
   if (const auto encoding = parameter("server_encoding"); encoding != "UTF8") {
     findings_.wrong(
         fmt::format("the database's encoding is {}, keys and payloads need UTF8; create it "
-                    "with CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0",
+                    "with `CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0`",
                     encoding));
   }
   if (parameter("in_hot_standby") == "on" || parameter("default_transaction_read_only") == "on") {
@@ -273,7 +273,7 @@ bool Check::check_schema(postgres::Session& session) {
     const auto known = [](const char* text) { return std::string(text == nullptr ? "" : text); };
     auto* raw = session.raw();
     findings_.wrong(fmt::format(
-        "the role {} lacks {} of the privileges that it needs: {}. This grants them: {}",
+        "the role {} lacks {} of the privileges that it needs: {}. This grants them:\n  {}",
         PQuser(raw), missing.size(), rights_text(missing),
         grants_command(options_.invocation.program, PQuser(raw), schema, relays_only_,
                        {known(PQhost(raw)), known(PQport(raw)), known(PQdb(raw)),
@@ -288,8 +288,8 @@ bool Check::check_schema(postgres::Session& session) {
     // Missing privileges are a finding already.
     if (missing.empty() || error.failure() != postgres::FailureClass::kProgram)
       findings_.wrong(fmt::format(
-          "the schema \"{}\" cannot be read: {} (SQLSTATE {}); see: "
-          "{} migrate grants",
+          "the schema \"{}\" cannot be read: {} (SQLSTATE {}); see "
+          "`{} migrate grants`",
           schema, error.what(), error.sqlstate(), shell_word(options_.invocation.program)));
     return false;
   }
@@ -356,8 +356,8 @@ void Check::check_statement_timeout(postgres::Session& session) {
   findings_.warn(
       fmt::format("statement_timeout is {} ms for the role {} in this database. With "
                   "postgres.pooled it also ends pawl's own statements, which may wait for a lock "
-                  "for {} ms. Set it to 0, or to {} ms at least (ALTER ROLE or ALTER DATABASE ... "
-                  "SET statement_timeout)",
+                  "for {} ms. Set it to 0, or to {} ms at least, with `ALTER ROLE ... SET "
+                  "statement_timeout` or `ALTER DATABASE ... SET statement_timeout`",
                   limit.count(), PQuser(session.raw()), options_.postgres.lock_timeout.count(),
                   needed.count()));
 }
@@ -420,7 +420,7 @@ void Check::check_dead_letters(postgres::Session& session) {
   findings_.section("Dead letters");
   findings_.wrong(fmt::format(
       "dead letters that wait for an earlier one of their record key, although there is none: {}; "
-      "the first is {}. Their keys wait forever. Replay it: {} {}",
+      "the first is {}. Their keys wait forever. Replay it:\n  {} {}",
       waiting.total, waiting.rows.front().name, command_text(options_.invocation, "dlq replay"),
       waiting.rows.front().name));
 }
@@ -432,7 +432,7 @@ void Check::check_sequences(postgres::Session& session) {
   if (found.unreadable > 0) {
     findings_.note(fmt::format(
         "the role may not read {} sequences of the schema {}, so it is unknown whether they are "
-        "out of sync with their tables. {} --role ROLE prints the grants",
+        "out of sync with their tables. `{} --role ROLE` prints the grants",
         found.unreadable, options_.postgres.schema,
         command_text(options_.invocation, "migrate grants")));
   }

@@ -122,6 +122,7 @@ class Check {
   void check_outbox_transactions(const kafka::Client& client);
   void check_published_topics(const kafka::Client& client);
   void check_first_contacts(const kafka::Client& client, const std::string& cluster_id);
+  void check_stored_offsets(const kafka::Client& client);
   bool check_committed(const kafka::Client& client, const std::string& topic,
                        const std::vector<TopicPartition>& partitions);
   bool check_beside(const std::string& topic, const std::string& cluster_id, bool stored);

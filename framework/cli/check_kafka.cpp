@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 #include <ranges>
+#include <set>
 
 #include "cli/check.hpp"
 #include "config/invocation.hpp"
@@ -12,6 +13,7 @@
 #include "console/connections.hpp"
 #include "console/counted.hpp"
 #include "console/partition_view.hpp"
+#include "engine/assignment_halts.hpp"
 #include "engine/commit_metadata.hpp"
 #include "engine/first_positions.hpp"
 #include "engine/halt_rendering.hpp"
@@ -20,6 +22,7 @@
 #include "handlers/published_topics.hpp"
 #include "handlers/topic_entries.hpp"
 #include "kafka/producer.hpp"
+#include "ledger/offset_register.hpp"
 #include "ledger/other_consumers.hpp"
 #include "outbox/lane.hpp"
 #include "pawl/errors.hpp"
@@ -63,6 +66,7 @@ void Check::check_kafka() {
     check_outbox_transactions(*client);
     check_published_topics(*client);
     check_first_contacts(*client, cluster);
+    check_stored_offsets(*client);
   } catch (const FatalError& error) {
     findings_.section("Kafka");
     findings_.wrong(error.what());
@@ -180,7 +184,7 @@ void Check::check_outbox_topic(const kafka::Client& client) {
   } else {
     findings_.note(fmt::format(
         "outbox.state_topic {} will be created by `{}` if the broker permits it. Otherwise create "
-        "it: kafka-topics.sh --bootstrap-server {} --create --topic {} --partitions 1",
+        "it:\n  kafka-topics.sh --bootstrap-server {} --create --topic {} --partitions 1",
         topic, relays_only_ ? "relay" : "run", options_.kafka.bootstrap_servers, topic));
   }
 }
@@ -229,7 +233,7 @@ void Check::check_published_topics(const kafka::Client& client) {
   };
   for (std::size_t i = 0; i < options_.handlers.size(); ++i) {
     const auto& handler = options_.handlers[i];
-    for (const auto& [label, written, responds] :
+    for (const auto& [name, label, written, responds] :
          handlers::written_statements({i, handler.name}, handler))
       look(label, written.text, written.where);
   }
@@ -249,13 +253,13 @@ void Check::check_published_topics(const kafka::Client& client) {
       continue;
     }
     const bool missing = found == answers.described.end() && !answers.refused.contains(topic);
-    findings_.wrong(fmt::format(
-        "{} publishes to topic {}, and its messages would fail: {}{}", label, topic,
-        engine::why_not_written(answers, topic),
-        missing ? fmt::format("; create it: kafka-topics.sh --bootstrap-server {} --create "
-                              "--topic {}",
-                              options_.kafka.bootstrap_servers, topic)
-                : ""));
+    findings_.wrong(
+        fmt::format("{} publishes to topic {}, and its messages would fail: {}{}", label, topic,
+                    engine::why_not_written(answers, topic),
+                    missing ? fmt::format("; create it:\n  kafka-topics.sh --bootstrap-server {} "
+                                          "--create --topic {}",
+                                          options_.kafka.bootstrap_servers, topic)
+                            : ""));
   }
   if (!writable.empty()) {
     findings_.good(fmt::format("{} to publish to: {}",
@@ -280,6 +284,48 @@ void Check::check_first_contacts(const kafka::Client& client, const std::string&
       find_first_positions(client, partitions);
   }
   tell_first_positions();
+}
+
+/// Partitions that halt for one reason are one line.
+void Check::check_stored_offsets(const kafka::Client& client) {
+  if (!rows_ || !consumer_)
+    return;
+  findings_.section("Start");
+  std::vector<const ledger::RegisterRow*> rows;
+  std::vector<TopicPartition> partitions;
+  std::set<TopicPartition> stored;
+  for (const auto& row : *rows_) {
+    stored.insert(row.partition);
+    const auto topic = topics_.find(row.partition.topic);
+    if (topic == topics_.end() || row.partition.partition >= topic->second.partitions)
+      continue;
+    rows.push_back(&row);
+    partitions.push_back(row.partition);
+  }
+  engine::AssignmentHalts halts;
+  if (!rows.empty()) {
+    halts = engine::halts_at_assignment(
+        client, rows, topics_, client.log_ranges(partitions, kKafkaTimeout), kKafkaTimeout);
+  }
+  const ledger::OffsetRegister offsets(options_.postgres.schema, consumer_->id);
+  for (const auto& [topic, description] : topics_) {
+    const auto known = offsets.find_topic(*session_, topic);
+    for (std::int32_t p = 0; known && p < description.partitions; ++p) {
+      if (stored.contains({topic, p}))
+        continue;
+      if (auto halt = engine::halt_of_missing_row(p, known->partitions))
+        halts.emplace(TopicPartition{topic, p}, *std::move(halt));
+    }
+  }
+  for (const auto& names : engine::by_cause(halts)) {
+    const auto& first = names.front();
+    const bool alone = names.size() == 1;
+    findings_.wrong(fmt::format(
+        "{} will halt, at the latest when a process acquires {}{}: {}", names_of(names),
+        alone ? "it" : "them",
+        alone ? "" : fmt::format(". For {}, and in the same way for the others", name_of(first)),
+        engine::halt_text(halts.at(first), options_, first)));
+  }
 }
 
 bool Check::check_committed(const kafka::Client& client, const std::string& topic,
@@ -324,10 +370,10 @@ void Check::find_first_positions(const kafka::Client& client,
     return;
   const auto& topic = partitions.front().topic;
   if (options_.kafka.start == Start::kHalt) {
-    findings_.warn(
-        fmt::format("topic {} is new to this consumer and would halt, because kafka.start = "
-                    "\"halt\". Set where to start, for example: {} --topic {} --all --to earliest",
-                    topic, command_text(options_.invocation, "offsets set"), shell_word(topic)));
+    findings_.warn(fmt::format(
+        "topic {} is new to this consumer and would halt, because kafka.start = "
+        "\"halt\". Set where to start, for example:\n  {} --topic {} --all --to earliest",
+        topic, command_text(options_.invocation, "offsets set"), shell_word(topic)));
     return;
   }
   const auto positions =

@@ -360,7 +360,7 @@ std::string init_text(const InitFacts& facts, const std::optional<Message>& samp
       "# Configuration for topic {}, which has {} partitions. reference.toml contains all "
       "options.\n"
       "# Next steps (FILE is this file, OWNER-URL the database's URL for its owner):\n"
-      "#   create the database (createdb), and the table below in it\n"
+      "#   create the database (`createdb`), and the table below in it\n"
       "#   pawl migrate up --database OWNER-URL\n"
       "#   pawl migrate grants --role ROLE | psql OWNER-URL    # only if postgres.url has another "
       "ROLE, which also needs privileges on the table\n"

@@ -113,9 +113,12 @@ std::optional<std::string> log_size_advice(const ledger::KeyTableSize& table,
   const auto enough = (10 * table.index_bytes + kGiB - 1) / kGiB;
   return fmt::format(
       "max_wal_size is {}, and the index of the idempotency keys has {}. With random keys, most of "
-      "the WAL is full pages after each checkpoint. For more messages per second: ALTER SYSTEM SET "
-      "max_wal_size = '{}GB'; ALTER SYSTEM SET checkpoint_timeout = '30min'; SELECT "
-      "pg_reload_conf(); or use keys in ascending order (UUIDv7)",
+      "the WAL is full pages after each checkpoint. For more messages per second, use keys in "
+      "ascending "
+      "order (UUIDv7), or set:\n"
+      "  ALTER SYSTEM SET max_wal_size = '{}GB';\n"
+      "  ALTER SYSTEM SET checkpoint_timeout = '30min';\n"
+      "  SELECT pg_reload_conf();",
       human(static_cast<double>(max_wal_size)), human(static_cast<double>(table.index_bytes)),
       enough);
 }

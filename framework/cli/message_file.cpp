@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "console/json.hpp"
+#include "console/json_integer.hpp"
 #include "message/base64.hpp"
 #include "message/json.hpp"
 #include "message/json_pointer.hpp"
@@ -58,9 +58,11 @@ template <typename Number>
 Number number_of(const Json& json, const char* name, const std::string& path) {
   if (!json.contains(name) || json[name].is_null())
     return 0;
-  if (!json[name].is_number_integer())
-    wrong(path, fmt::format("{} is not an integer", name));
-  return json[name].get<Number>();
+  try {
+    return integer_from<Number>(json[name], name);
+  } catch (const std::invalid_argument& error) {
+    wrong(path, error.what());
+  }
 }
 
 }  // namespace
@@ -93,9 +95,9 @@ MessageFile MessageFile::parse(const std::string& text, const std::string& path)
   file.topic_ = json["topic"].get<std::string>();
   if (json.contains("topic_id") && !json["topic_id"].is_null()) {
     if (!json["topic_id"].is_string())
-      wrong(
-          path,
-          "topic_id is not a string. Use the base64 form of Kafka, as printed by partitions peek");
+      wrong(path,
+            "topic_id is not a string. Use the base64 form of Kafka, as printed by `partitions "
+            "peek`");
     file.topic_id_ = json["topic_id"].get<std::string>();
   }
   file.partition_ = number_of<std::int32_t>(json, "partition", path);

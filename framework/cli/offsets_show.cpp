@@ -55,7 +55,7 @@ void print_json(const Options& options, const Picture& picture) {
     entry["end"] = or_null(end);
     entry["lag"] = or_null(lag_of(&row, end));
     describe(entry, row);
-    entry["counted_from_offset"] = row.base_offset + 1;
+    entry["counted_from_offset"] = row.base_offset;
     entry["applied"] = row.applied;
     entry["duplicates"] = row.duplicates;
     entry["skipped"] = row.skipped;

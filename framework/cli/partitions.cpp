@@ -36,12 +36,22 @@ const char* word_of(StateChange change) {
   return "conflict";
 }
 
-/// Pause and resume differ in the state alone.
+/// A resumed partition without an owner is not processed yet.
+void print_steps_to_acquire(const InvocationOptions& invocation) {
+  std::cout << fmt::format(
+      "Check whether a process runs. If none does, start one:\n"
+      "  {}\n"
+      "  {}\n",
+      command_text(invocation, "status"), command_text(invocation, "run"));
+}
+
+/// Pause and resume differ in the state, and in what a partition without an owner requires.
 int set_state(const Options& options, const PartitionArguments& partitions, PartitionState state,
               const Reason& reason) {
   const auto session = connect_database(options);
   const auto consumer = require_consumer(*session, options);
   bool changed_meanwhile = false;
+  bool lacks_owner = false;
   auto json = Json::array();
   for (const auto& row : choose_rows(*session, options, consumer, partitions)) {
     const auto name = name_of(row.partition);
@@ -53,17 +63,15 @@ int set_state(const Options& options, const PartitionArguments& partitions, Part
          {"previous_state", ledger::to_string(row.state)},
          {"state", change == StateChange::kChangedMeanwhile ? Json(nullptr)
                                                             : Json(ledger::to_string(state))},
+         {"owner", or_null(row.owned() ? row.owner : "")},
          {"offset", row.stored.next()}});
     if (reason.json && change != StateChange::kChangedMeanwhile)
       continue;
     switch (change) {
       case StateChange::kDone:
-        std::cout << fmt::format("{} was {} and is {} now. Next offset: {}\n", name,
-                                 ledger::to_string(row.state), ledger::to_string(state),
-                                 row.stored.next());
-        break;
       case StateChange::kWasSo:
-        std::cout << fmt::format("{} was {} before\n", name, ledger::to_string(state));
+        lacks_owner = lacks_owner || !row.owned();
+        std::cout << stored_state_text(row, state) << '\n';
         break;
       case StateChange::kChangedMeanwhile:
         changed_meanwhile = true;
@@ -74,6 +82,8 @@ int set_state(const Options& options, const PartitionArguments& partitions, Part
         break;
     }
   }
+  if (lacks_owner && state == PartitionState::kRunning)
+    print_steps_to_acquire(options.invocation);
   if (reason.json)
     std::cout << indented({{"partitions", std::move(json)}}) << '\n';
   return changed_meanwhile ? kFailed : kDone;

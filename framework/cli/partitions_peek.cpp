@@ -4,14 +4,13 @@
 #include <iostream>
 
 #include "cli/commands.hpp"
-#include "console/bad_call.hpp"
 #include "console/config_arguments.hpp"
 #include "console/connections.hpp"
 #include "console/counted.hpp"
 #include "console/decoded.hpp"
+#include "console/find_message.hpp"
 #include "console/operator_change.hpp"
 #include "console/partition_view.hpp"
-#include "kafka/fetch_one.hpp"
 #include "ledger/instant.hpp"
 
 namespace pawl::cli {
@@ -71,21 +70,11 @@ void print(const Message& message, const Arguments& arguments) {
 int peek(const Options& options, const Arguments& arguments) {
   const TopicPartition partition{arguments.partition->topic,
                                  arguments.partition->partition.value_or(0)};
-  const auto offset = offset_of(options, arguments);
+  const MessagePlace place{partition, offset_of(options, arguments), arguments.offset.has_value()};
   // Outlives the record: a client does not end while one of its messages is held.
   const auto client = make_client_of_one_message(options);
-  // Before the record is there: its memory may be all that is left.
-  const auto topic_id = topic_id_of(*client, partition.topic);
-  const auto record = kafka::fetch_one_kept(*client, partition, offset, kMessageTimeout);
-  if (!record) {
-    throw BadCall(
-        fmt::format("{} has no message at or after offset {}", name_of(partition), offset));
-  }
-  if (arguments.offset && record->offset() != offset) {
-    throw BadCall(fmt::format("{} does not exist. The next message is at offset {}",
-                              name_of(partition, offset), record->offset()));
-  }
-  print(record->view(partition.topic, topic_id), arguments);
+  const auto found = find_message(*client, options.invocation, place);
+  print(found.record.view(partition.topic, found.topic_id), arguments);
   return kDone;
 }
 

@@ -84,6 +84,7 @@ Ended relay(const Program& program, Reload& reload, bool drain) {
         return true;
       });
   engine::Reachability database(observers, Step::kDatabaseUnreachable, Step::kDatabaseReachable);
+  engine::Reachability kafka(observers, Step::kKafkaUnreachable, Step::kKafkaReachable);
   const auto monitoring = serve_metrics(
       options, program.registry, metrics,
       [&](ops::ProcessLook& look) { look.unready = engine::unready_without(database); });
@@ -95,7 +96,8 @@ Ended relay(const Program& program, Reload& reload, bool drain) {
   {
     const auto owner = engine::make_owner();
     const engine::OutboxRelay outbox(options, observers, owner, std::make_shared<engine::Bell>(),
-                                     engine::RelayBegins::kAtOnce, &database);
+                                     engine::RelayBegins::kAtOnce,
+                                     {.database = &database, .kafka = &kafka});
     // A drain has an end by which whoever waits for it knows.
     const bool watches = !drain && options.outbox.alert_age != std::chrono::milliseconds{0};
     const auto watcher =

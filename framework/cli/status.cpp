@@ -64,7 +64,7 @@ bool fails(const Status& status, const Arguments& arguments) {
          (asked("unowned") && counts.unowned > 0) || (asked("paused") && counts.paused > 0) ||
          (asked("retrying") && counts.retrying > 0) ||
          (asked("probation") && counts.on_probation > 0) ||
-         (asked("stalled") && counts.stalled > 0);
+         (asked("stalled") && counts.stalled > 0) || (asked("blocked") && counts.blocked > 0);
 }
 
 /// Zero: one sample is enough, without rates.
@@ -241,10 +241,10 @@ void add_status(Command& parser, Commands& commands) {
   command
       ->add_option("--fail-on", arguments->fail_on,
                    "Exit with 3 also for dead-letters, unowned, paused, stalled, retrying, "
-                   "probation, outbox")
+                   "probation, blocked, outbox")
       ->separated_by_commas()
       ->one_of({"halted", "dead-letters", "unowned", "paused", "stalled", "retrying", "probation",
-                "outbox"})
+                "blocked", "outbox"})
       ->type_name("WHAT[,WHAT]");
   command->add_flag("--json", arguments->json, "Print JSON; with --watch one object per line");
   command->add_flag("--all", arguments->all, "Show every problem, topic, and dead-letter handler");

@@ -29,12 +29,19 @@ struct StatusPartition {
   /// Of the log kStalledAfter ago; nullopt: unknown, or not asked since it cannot be stalled.
   std::optional<std::int64_t> end_before;
   std::optional<double> rate;  ///< messages a second since the last look; nullopt: there was none
+  bool blocked = false;        ///< its process reports that a message waits for a lock
   std::optional<Concern> concern;  ///< nullopt: PostgreSQL could not be asked
   /// Seconds until its lag is gone, at the pace between the last two looks; nullopt: there was no
   /// look before, or the lag does not shrink.
   std::optional<std::int64_t> eta_seconds;
 
   [[nodiscard]] std::optional<std::int64_t> lag() const;
+};
+
+/// A halt that the next assignment of a partition would cause.
+struct PendingHalt {
+  ledger::Halt halt;
+  engine::RenderedHalt text;  ///< for the reader's configuration
 };
 
 /// One look at a consumer: what PostgreSQL and Kafka know of it. Either may be missing.
@@ -60,6 +67,7 @@ struct Status {
   std::vector<StatusPartition> partitions;  ///< by topic and number
   /// Of halted partitions, for the reader's configuration.
   std::map<TopicPartition, engine::RenderedHalt> halts;
+  std::map<TopicPartition, PendingHalt> pending_halts;
   std::optional<std::int64_t> eta_seconds;  ///< of the whole lag, as of a partition
   std::optional<OldestWaiting> oldest;      ///< nullopt: no message waits, or not asked for
   std::vector<ledger::DeadLetterCount> letters;
@@ -112,10 +120,10 @@ struct StatusBlock {
 [[nodiscard]] std::string status_json(const Status& status, bool indented);
 /// Live processes that wait for Kafka, by name. They own no partition, or may lose theirs.
 [[nodiscard]] std::vector<std::string> kafka_waits(const Status& status);
-/// Whether an operator should look, whatever else is asked for: a partition is halted, no offset is
-/// stored for this consumer or for one of its topics, a named topic does not exist, the outbox is
-/// late, a remote service or Kafka is unreachable for a process, or a partition has waited for a
-/// lock for long.
+/// Whether an operator should look, whatever else is asked for: a partition is halted or will halt,
+/// no offset is stored for this consumer or for one of its topics, a named topic does not exist,
+/// the outbox is late, a remote service or Kafka is unreachable for a process, or a partition has
+/// waited for a lock for long.
 [[nodiscard]] bool needs_somebody(const Status& status);
 
 /// One statement of the verdict.

@@ -21,6 +21,7 @@ Json totals_json(const StatusTotals& totals) {
   json["stalled"] = count(&StatusCounts::stalled);
   json["retrying"] = count(&StatusCounts::retrying);
   json["on_probation"] = count(&StatusCounts::on_probation);
+  json["blocked"] = count(&StatusCounts::blocked);
   json["lag"] = or_null(totals.lag);
   json["per_second"] = or_null(totals.rate);
   json["eta_seconds"] = or_null(totals.eta_seconds);
@@ -36,7 +37,16 @@ Json oldest_json(const OldestWaiting& oldest) {
           {"age_seconds", std::chrono::floor<std::chrono::seconds>(oldest.age).count()}};
 }
 
-Json partition_json(const StatusPartition& partition) {
+Json pending_halt_json(const Status& status, const TopicPartition& partition) {
+  const auto found = status.pending_halts.find(partition);
+  if (found == status.pending_halts.end())
+    return nullptr;
+  const auto& [halt, text] = found->second;
+  return {
+      {"code", halt.code}, {"parameters", Json::parse(parameters_json(halt))}, {"text", text.what}};
+}
+
+Json partition_json(const Status& status, const StatusPartition& partition) {
   Json json;
   json["topic"] = partition.partition.topic;
   json["partition"] = partition.partition.partition;
@@ -49,6 +59,7 @@ Json partition_json(const StatusPartition& partition) {
     return json;
   const auto& row = *partition.row;
   describe(json, row);
+  json["pending_halt"] = pending_halt_json(status, partition.partition);
   json["out_of_order"] = {{"completed", row.ahead.finished},
                           {"up_to", row.ahead.finished > 0 ? Json(row.ahead.up_to) : Json(nullptr)},
                           {"retrying", row.ahead.trying},
@@ -107,7 +118,7 @@ std::string status_json(const Status& status, bool indented) {
   root["oldest_unprocessed"] = status.oldest ? oldest_json(*status.oldest) : Json(nullptr);
   auto& partitions = root["partitions"] = Json::array();
   for (const auto& partition : status.partitions)
-    partitions.push_back(partition_json(partition));
+    partitions.push_back(partition_json(status, partition));
   if (status.postgres_problem.empty()) {
     auto& letters = root["dead_letters"] = Json::array();
     for (const auto& count : status.letters)
@@ -120,13 +131,16 @@ std::string status_json(const Status& status, bool indented) {
     root["processes"] = status.processes;
     auto& conditions = root["conditions"] = Json::array();
     for (const auto& [owner, condition] : status.conditions) {
-      conditions.push_back({{"kind", to_string(condition.kind)},
-                            {"subject", condition.subject},
-                            {"since", ledger::to_string(condition.since)},
-                            {"messages", condition.messages},
-                            {"cause", condition.cause},
-                            {"lasting", condition.lasting},
-                            {"process", owner}});
+      conditions.push_back(
+          {{"kind", to_string(condition.kind)},
+           {"subject", condition.subject},
+           {"since", ledger::to_string(condition.since)},
+           {"messages", condition.messages},
+           {"cause", condition.cause},
+           {"lasting", condition.lasting},
+           {"blocking_pid",
+            condition.blocking_pid == 0 ? Json(nullptr) : Json(condition.blocking_pid)},
+           {"process", owner}});
     }
     root["parked_keys"] = status.server.parked_keys;
     root["parked_keys_without_dead_letter"] = status.server.left_parked_keys;

@@ -13,19 +13,41 @@
 
 #include "config/document.hpp"
 #include "config/invocation.hpp"
+#include "config/redact.hpp"
 #include "console/counted.hpp"
 #include "console/partition_view.hpp"
 #include "console/topics_seen.hpp"
-#include "dead_letters/dlq.hpp"
+#include "engine/assignment_halts.hpp"
 #include "engine/conditions.hpp"
 #include "engine/topic_directory.hpp"
+#include "ledger/blocking_sessions.hpp"
 #include "ledger/instant.hpp"
 #include "ops/catching_up.hpp"
+#include "text/located.hpp"
 
 namespace pawl::cli {
 namespace {
 
 using ledger::PartitionState;
+
+HaltView view_of(const Status& status, const TopicPartition& partition, std::string handler,
+                 const engine::RenderedHalt& halt) {
+  HaltView view{std::move(handler), halt.what, {}, {}};
+  if (!halt.generic) {
+    view.advice = halt.action + ".";
+    if (halt.commands.empty() && !halt.effect.empty())
+      view.advice = fmt::format("{}. {}", halt.effect, view.advice);
+  }
+  for (const auto& one : halt.commands) {
+    auto text = command_text(status.invocation, one.command);
+    if (one.of_partition)
+      text += " " + short_partition_words(partition);
+    if (!one.arguments.empty())
+      text += " " + one.arguments;
+    view.steps.push_back({std::move(text), one.comment});
+  }
+  return view;
+}
 
 class Problems {
  public:
@@ -44,6 +66,7 @@ class Problems {
     add_servers();
     add_topics();
     add_stopped(PartitionState::kHalted);
+    add_pending_halts();
     add_conditions();
     add_unowned();
     add_unstored();
@@ -158,24 +181,84 @@ class Problems {
     if (!group.view.advice.empty())
       shown.texts.push_back(std::move(group.view.advice));
     shown.steps = std::move(group.view.steps);
-    if (!alone && !shown.steps.empty()) {
-      shown.texts.push_back(fmt::format(
-          "The commands are for {}; each of the others needs the same.", name_of(names.front())));
+    if (!alone && !shown.steps.empty())
+      shown.texts.push_back(text_about_others(names.front()));
+  }
+
+  void add_pending_halts() {
+    engine::AssignmentHalts halts;
+    for (const auto& [partition, pending] : status_.pending_halts)
+      halts.emplace(partition, pending.halt);
+    for (const auto& partitions : engine::by_cause(halts)) {
+      const auto& first = partitions.front();
+      auto view = view_of(status_, first, "", status_.pending_halts.at(first).text);
+      const bool alone = partitions.size() == 1;
+      auto& shown = add("WILL HALT", {names_of(partitions)});
+      shown.texts = {
+          alone ? std::move(view.cause) : fmt::format("{}: {}", name_of(first), view.cause),
+          fmt::format("{} will halt, at the latest when a process acquires {}.",
+                      alone ? "The partition" : "The partitions", alone ? "it" : "them")};
+      if (!view.advice.empty())
+        shown.texts.push_back(std::move(view.advice));
+      shown.steps = std::move(view.steps);
+      if (!alone && !shown.steps.empty())
+        shown.texts.push_back(text_about_others(first));
     }
   }
 
+  static std::string text_about_others(const TopicPartition& first) {
+    return fmt::format("The commands are for {}; each of the others needs the same.",
+                       name_of(first));
+  }
+
   void add_conditions() {
+    std::map<std::int32_t, std::vector<ledger::SharedCondition>> by_session;
     for (const auto& [condition, owners] : ledger::shared_conditions(status_.conditions)) {
       if (condition.kind == Condition::Kind::kKafkaUnreachable) {
         add_kafka_wait(condition, owners);
         continue;
       }
-      auto& shown =
-          add(condition.kind == Condition::Kind::kPartitionBlocked ? "BLOCKED" : "UNREACHABLE",
-              {condition.subject});
+      if (condition.kind == Condition::Kind::kPartitionBlocked) {
+        by_session[condition.blocking_pid].push_back({condition, owners});
+        continue;
+      }
+      auto& shown = add("UNREACHABLE", {condition.subject});
       shown.texts = {fmt::format("{} {}.", condition.subject, engine::text_of(condition)),
                      fmt::format("Reported by {}.", fmt::join(owners, ", "))};
     }
+    for (const auto& [pid, blocked] : by_session) {
+      if (pid != 0) {
+        add_blocked(pid, blocked);
+        continue;
+      }
+      // Sessions that are not known may be different ones.
+      for (const auto& one : blocked)
+        add_blocked(pid, {one});
+    }
+  }
+
+  /// The partitions that wait for one session of PostgreSQL; pid 0: for an unknown one.
+  void add_blocked(std::int32_t pid, const std::vector<ledger::SharedCondition>& blocked) {
+    std::vector<TopicPartition> partitions;
+    std::set<std::string> processes;
+    // The earliest comes first.
+    auto whole = blocked.front().condition;
+    whole.messages = 0;
+    for (const auto& [condition, owners] : blocked) {
+      partitions.push_back({condition.topic, condition.partition});
+      processes.insert(owners.begin(), owners.end());
+      whole.messages += condition.messages;
+    }
+    auto& shown =
+        add("BLOCKED", {names_of(partitions), since_text(ledger::to_string(whole.since))});
+    shown.texts = {fmt::format("{} {}.", whole.subject, engine::text_of(whole)),
+                   fmt::format("Reported by {}.", fmt::join(processes, ", "))};
+    if (pid == 0)
+      return;
+    shown.texts.emplace_back(
+        "If the session need not finish its work, terminate it. Its transaction is rolled back.");
+    shown.texts.push_back(fmt::format("{}.", ledger::kTerminationRoles));
+    shown.steps = {{config::psql_text(status_.database, ledger::termination_sql(pid))}};
   }
 
   /// Another process would wait as well.
@@ -279,9 +362,9 @@ class Problems {
       if (!partition->row || !partition->row->any_retrying())
         continue;
       const auto& row = *partition->row;
-      const auto offset = row.retried_offset().value_or(-1);
+      const auto offset = row.retried_offset();
       const auto attempts = row.failed_attempts();
-      auto& shown = add("RETRYING", {name_of(row.partition, offset),
+      auto& shown = add("RETRYING", {name_of(row.partition, offset.value_or(-1)),
                                      counted(attempts, "failed attempt", "failed attempts"),
                                      fmt::format("lag {}", known_text(partition->lag()))});
       auto peek = command("partitions peek", row.partition);
@@ -294,11 +377,22 @@ class Problems {
               fmt::format(" {} retried as well.",
                           counted(row.ahead.trying - 1, "other message is", "other messages are"));
         }
-        peek += fmt::format(" --offset {}", offset);
+        peek += fmt::format(" --offset {}", offset.value_or(-1));
       }
       shown.texts.push_back(fmt::format(
           "The log of {} contains the cause and the attempts that are left.", row.owner));
       shown.steps = {{std::move(peek)}};
+      if (!offset)
+        continue;
+      shown.steps.push_back({fmt::format("{} --offset {}", command("try", row.partition), *offset),
+                             "shows what the next attempt would do"});
+      // Only the next message of a partition can be skipped.
+      if (row.retrying() || *offset == row.stored.next()) {
+        shown.texts.emplace_back("The message can be skipped now, before its attempts end.");
+        shown.steps.push_back({fmt::format("{} --offset {} --because TEXT",
+                                           command("partitions skip", row.partition), *offset),
+                               "if the cause cannot be fixed"});
+      }
     }
   }
 
@@ -377,35 +471,51 @@ class Problems {
 }  // namespace
 
 HaltView halt_view(const Status& status, const ledger::RegisterRow& row) {
-  const auto command = [&](const std::string& words) {
-    return fmt::format("{} {}", command_text(status.invocation, words),
-                       short_partition_words(row.partition));
-  };
-  if (row.state == PartitionState::kPaused)
-    return {{}, row.operator_reason, {}, {{command("partitions resume")}}};
+  if (row.state == PartitionState::kPaused) {
+    return {{},
+            row.operator_reason,
+            {},
+            {{fmt::format("{} {}", command_text(status.invocation, "partitions resume"),
+                          short_partition_words(row.partition))}}};
+  }
   const auto found = status.halts.find(row.partition);
-  if (found == status.halts.end())
-    return {row.halt.handler, row.halt.cause, {}, {}};
-  const auto& halt = found->second;
-  HaltView view{row.halt.handler, error_text(halt.what), {}, {}};
-  if (!halt.generic) {
-    view.advice = halt.action + ".";
-    if (halt.commands.empty() && !halt.effect.empty())
-      view.advice = fmt::format("{}. {}", halt.effect, view.advice);
+  if (found == status.halts.end()) {
+    const auto statement = row.halt.parameter(ledger::halt_parameter::kStatement);
+    return {row.halt.handler, texts::located(statement, row.halt.cause), {}, {}};
   }
-  for (const auto& one : halt.commands) {
-    auto text =
-        one.of_partition ? command(one.command) : command_text(status.invocation, one.command);
-    if (!one.arguments.empty())
-      text += " " + one.arguments;
-    view.steps.push_back({std::move(text), one.comment});
-  }
-  return view;
+  return view_of(status, row.partition, row.halt.handler, found->second);
 }
 
 std::string age_text(const Status& status, const std::string& time) {
   const auto at = config::parse_time(time);
   return at ? ops::span_text((status.now_ms - *at) / 1000) : "?";
+}
+
+std::string_view page_of(std::string_view heading) {
+  struct Page {
+    std::string_view heading;
+    std::string_view page;
+  };
+  static constexpr Page kPages[] = {
+      {"POSTGRESQL", "docs/runbook/progress.md#6-unreachable-servers"},
+      {"KAFKA", "docs/runbook/progress.md#6-unreachable-servers"},
+      {"TOPICS", "docs/runbook/progress.md#headings-of-pawl-status"},
+      {"HALTED", "docs/runbook/halts.md"},
+      {"WILL HALT", "docs/runbook/halts.md#codes-of-a-position"},
+      {"BLOCKED", "docs/runbook/incidents.md#a-partition-that-waits-for-a-lock"},
+      {"UNREACHABLE", "docs/runbook/incidents.md#an-unreachable-remote-service"},
+      {"WAITING FOR KAFKA", "docs/runbook/incidents.md#kafka-is-unreachable"},
+      {"UNOWNED", "docs/runbook/progress.md#2-unowned-partitions"},
+      {"NOT STARTED", "docs/runbook/progress.md#2-unowned-partitions"},
+      {"STALLED", "docs/runbook/progress.md#7-a-slow-handler"},
+      {"RETRYING", "docs/runbook/progress.md#8-a-message-that-is-retried"},
+      {"ON PROBATION", "docs/crash-isolation.md"},
+      {"PAUSED", "docs/runbook/progress.md#5-paused-partitions"},
+      {"FINISHED OUT OF ORDER", "docs/runbook/progress.md#7-a-slow-handler"},
+      {"HANDLERS DIFFER", "docs/runbook/incidents.md#different-handlers-in-one-group"},
+  };
+  const auto* const found = std::ranges::find(kPages, heading, &Page::heading);
+  return found == std::end(kPages) ? std::string_view{} : found->page;
 }
 
 std::vector<Problem> problems_of(const Status& status) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/status.hpp"
@@ -25,6 +26,9 @@ struct Problem {
 
 /// The most urgent first; those of one heading are adjacent.
 [[nodiscard]] std::vector<Problem> problems_of(const Status& status);
+
+/// The page about a heading, as texts name pages: "docs/runbook/halts.md". Empty: no such heading.
+[[nodiscard]] std::string_view page_of(std::string_view heading);
 
 /// Why a partition is halted or paused, for people.
 struct HaltView {

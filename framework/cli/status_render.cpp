@@ -39,9 +39,13 @@ constexpr std::string_view kGap = "   ";
 /// While a transaction is open for longer than that, the rows of the register pile up noticeably.
 /// The transaction of a message is short.
 constexpr std::int64_t kLongOpenSeconds = 60;
+/// The limit if that time is unknown: a replication slot has none, and without pg_read_all_stats
+/// PostgreSQL does not show it of other roles' sessions. One of them may be an ANALYZE by
+/// autovacuum, which ends within seconds.
+constexpr std::int64_t kManyTransactions = 100'000;
 
 std::string rate_text(std::optional<double> rate) {
-  return rate ? fmt::format("{:.0f}/s", *rate) : "?";
+  return rate ? rate_number(*rate) + "/s" : "?";
 }
 
 /// "-": the lag does not shrink.
@@ -51,7 +55,7 @@ std::string eta_text(const std::optional<std::int64_t>& seconds, std::optional<d
 
 std::string group_error(const ledger::DeadLetterCount& count) {
   return (count.reason == ledger::dead_reason::kError ? "" : count.reason + ": ") +
-         short_error(count.sqlstate, count.error);
+         short_error(count.sqlstate, count.statement, count.error);
 }
 
 class Renderer {
@@ -174,8 +178,12 @@ class Renderer {
         for (std::size_t cell = 0; cell + 1 < title.size(); ++cell)
           widths[cell] = std::max(widths[cell], width_of(printable(title[cell])));
       }
-      for (auto i = first; i < most; ++i)
-        add(Kind::kProblem, problem_text(problems[i], widths));
+      for (auto i = first; i < most; ++i) {
+        // After the last one, so that a narrow screen repeats no page.
+        const auto page =
+            i + 1 == most ? fmt::format("  See {}\n", page_of(heading)) : std::string();
+        add(Kind::kProblem, problem_text(problems[i], widths) + page);
+      }
       if (most < end)
         add(Kind::kSection, "  " + omitted_line(end - most, "more", "more"));
       first = end;
@@ -368,7 +376,7 @@ class Renderer {
   [[nodiscard]] std::string server_text() const {
     const auto& server = status_.server;
     const auto holder = std::ranges::find_if(server.holders, [](const ledger::HorizonHolder& one) {
-      return one.since ? *one.since >= kLongOpenSeconds : one.transactions > 0;
+      return one.since ? *one.since >= kLongOpenSeconds : one.transactions >= kManyTransactions;
     });
     const bool blocked = holder != server.holders.end();
     auto text = labeled(
@@ -501,10 +509,11 @@ class Renderer {
     for (const auto& partition : status_.partitions) {
       const auto& row = partition.row;
       const std::string none = asked ? "-" : "?";
-      const auto state = !row ? (asked ? "unowned" : "?")
-                         : partition.concern == Concern::kStalled
-                             ? std::string(to_string(Concern::kStalled))
-                             : state_text(*row);
+      const auto state =
+          !row ? (asked ? "unowned" : "?")
+          : partition.concern == Concern::kStalled || partition.concern == Concern::kBlocked
+              ? std::string(to_string(*partition.concern))
+              : state_text(*row);
       table.add({partition.partition.topic, std::to_string(partition.partition.partition), state,
                  row ? offset_text(*row) : none, known_text(partition.end),
                  known_text(partition.lag()), rate_text(partition.rate),

@@ -8,6 +8,7 @@
 #include "console/connections.hpp"
 #include "console/partition_view.hpp"
 #include "console/topics_seen.hpp"
+#include "engine/assignment_halts.hpp"
 #include "engine/owner.hpp"
 #include "ledger/consumers.hpp"
 #include "pawl/errors.hpp"
@@ -20,7 +21,7 @@ constexpr std::chrono::seconds kSpared{10};
 StatusCounts counts_of(const Status& status) {
   StatusCounts counts;
   for (const auto& partition : status.partitions) {
-    counts.add(partition.row ? &*partition.row : nullptr, partition.end_before);
+    counts.add(partition.row ? &*partition.row : nullptr, partition.end_before, partition.blocked);
   }
   for (const auto& count : status.letters) {
     if (count.status == "parked") {
@@ -91,7 +92,8 @@ bool needs_somebody(const Status& status) {
   // Patterns may mean nothing yet; who has never run is another matter.
   const bool nothing = status.partitions.empty() && !(status.known && status.awaits_topics);
   return totals_of(status).counts.value_or(StatusCounts{}).halted > 0 || nothing ||
-         !unstored_topics(status).empty() || !status.missing_topics.empty() ||
+         !status.pending_halts.empty() || !unstored_topics(status).empty() ||
+         !status.missing_topics.empty() ||
          std::ranges::any_of(status.conditions,
                              [](const auto& one) { return one.condition.lasting; }) ||
          (status.outbox && status.outbox->late());
@@ -117,9 +119,16 @@ Status StatusSource::look(AwayKafka away) {
     ask_kafka_again_ = std::chrono::steady_clock::now() + kSpared;
   }
   if (status.postgres_problem.empty()) {
-    for (auto& partition : status.partitions)
-      partition.concern =
-          concern_of(partition.row ? &*partition.row : nullptr, partition.end_before);
+    std::set<TopicPartition> blocked;
+    for (const auto& [owner, condition] : status.conditions) {
+      if (condition.kind == Condition::Kind::kPartitionBlocked)
+        blocked.insert({condition.topic, condition.partition});
+    }
+    for (auto& partition : status.partitions) {
+      partition.blocked = blocked.contains(partition.partition);
+      partition.concern = concern_of(partition.row ? &*partition.row : nullptr,
+                                     partition.end_before, partition.blocked);
+    }
   }
   find_etas(status);
   return status;
@@ -202,6 +211,7 @@ void StatusSource::ask_kafka(Status& status) {
   status.missing_topics = topics.missing;
   status.gone_topics = topics.gone;
   status.awaits_topics = look.handled.empty() && look.ambiguous.empty();
+  find_pending_halts(status, look);
   for (const auto& unstored : topics.unstored) {
     for (const auto p : unstored.partitions)
       status.partitions.emplace_back().partition = {unstored.topic, p};
@@ -210,6 +220,25 @@ void StatusSource::ask_kafka(Status& status) {
   for (auto& partition : status.partitions) {
     partition.end = look.end_of(partition.partition);
     partition.end_before = look.end_before(partition.partition);
+  }
+}
+
+/// Of topics that have a handler: no process is assigned the partitions of others.
+void StatusSource::find_pending_halts(Status& status, const KafkaLook& look) const {
+  std::vector<const ledger::RegisterRow*> rows;
+  for (const auto& partition : status.partitions) {
+    if (partition.row &&
+        std::ranges::find(look.handled, partition.partition.topic) != look.handled.end())
+      rows.push_back(&*partition.row);
+  }
+  try {
+    for (auto& [partition, halt] :
+         engine::halts_at_assignment(*client_, rows, look.topics, look.ranges, kKafkaTimeout)) {
+      auto text = engine::rendered(halt, options_, partition);
+      status.pending_halts.emplace(partition, PendingHalt{std::move(halt), std::move(text)});
+    }
+  } catch (const kafka::KafkaError& error) {
+    status.kafka_problem = error.what();
   }
 }
 

@@ -32,11 +32,12 @@ class StatusSource {
  private:
   struct Counted {
     std::int64_t processed = 0;
-    std::int64_t base_offset = -1;
+    std::int64_t base_offset = 0;
   };
 
   void ask_postgres(Status& status);
   void ask_kafka(Status& status);
+  void find_pending_halts(Status& status, const KafkaLook& look) const;
   void find_rates(Status& status);
   void find_etas(Status& status);
 

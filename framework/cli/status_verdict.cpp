@@ -66,6 +66,7 @@ Verdict verdict_parts(const Status& status) {
   const auto of = [](std::size_t number) { return static_cast<std::int64_t>(number); };
   verdict.states.push_back({counts.halted > 0 ? Level::kBad : Level::kGood,
                             halted_text(of(counts.halted), size_of(status.partitions))});
+  state(Level::kBad, size_of(status.pending_halts), "will halt", "will halt");
   state(Level::kBad, of(counts.unowned), "unowned", "unowned");
   state(Level::kWarn, of(counts.paused), "paused", "paused");
   state(Level::kWarn, of(counts.stalled), "stalled", "stalled");
@@ -107,7 +108,7 @@ Verdict verdict_parts(const Status& status) {
   };
   figure(Level::kPlain, totals.lag ? "lag " + grouped(*totals.lag) : "lag ?");
   if (totals.rate)
-    figure(Level::kPlain, fmt::format("{:.0f} msg/s", *totals.rate));
+    figure(Level::kPlain, rate_number(*totals.rate) + " msg/s");
   if (status.oldest && status.oldest->age >= std::chrono::seconds(1)) {
     const auto age = std::chrono::floor<std::chrono::seconds>(status.oldest->age);
     figure(Level::kPlain, fmt::format("oldest unprocessed {} ({})", ops::span_text(age.count()),

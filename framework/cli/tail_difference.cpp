@@ -1,5 +1,4 @@
 // The events that `tail` derives from two samples of a consumer.
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -12,6 +11,8 @@
 #include "console/printable.hpp"
 #include "dead_letters/dlq.hpp"
 #include "dead_letters/store/dead_letters.hpp"
+#include "message/rfc3339.hpp"
+#include "text/located.hpp"
 
 namespace pawl::cli {
 namespace {
@@ -43,7 +44,7 @@ class Difference {
   Difference(const TailLook& before, const TailLook& next)
       : before_(before),
         next_(next),
-        time_(fmt::format("{:%Y-%m-%dT%H:%M:%S}Z", fmt::gmtime(next.status.now_ms / 1000))) {}
+        time_(message::rfc3339(Timestamp(std::chrono::milliseconds(next.status.now_ms)))) {}
 
   std::vector<TailLine> lines() {
     tell_servers();
@@ -171,11 +172,12 @@ class Difference {
     const bool halted = row.state == PartitionState::kHalted;
     if (halted && (was.state != PartitionState::kHalted || was.halt != row.halt)) {
       const auto& halt = row.halt;
-      auto& line =
-          add("halted", row.partition, halt.message_offset,
-              fmt::format("halted ({}){}", halt.code,
-                          halt.cause.empty() ? "" : ": " + first_line(error_text(halt.cause))),
-              Symbol::kBad);
+      const auto cause =
+          texts::located(halt.parameter(ledger::halt_parameter::kStatement), halt.cause);
+      auto& line = add("halted", row.partition, halt.message_offset,
+                       fmt::format("halted ({}){}", halt.code,
+                                   halt.cause.empty() ? "" : ": " + first_line(cause)),
+                       Symbol::kBad);
       describe(line.details, halt);
     }
     if (!halted && was.state == PartitionState::kHalted && !told_of_change(next_, row.partition))
@@ -277,7 +279,7 @@ class Difference {
         if (!parked && event.reason != ledger::dead_reason::kError)
           parts.push_back(event.reason);
         if (!parked)
-          parts.push_back(short_error(event.sqlstate, event.error));
+          parts.push_back(short_error(event.sqlstate, event.statement, event.error));
         line.text = fmt::format("{}", fmt::join(parts, kGap));
         line.mark = parked ? Symbol::kWait : Symbol::kBad;
         if (parked || scheduled)
@@ -287,6 +289,7 @@ class Difference {
                         {"status", event.what},
                         {"reason", or_null(event.reason)},
                         {"sqlstate", or_null(event.sqlstate)},
+                        {"statement", or_null(event.statement)},
                         {"handler", or_null(event.handler)},
                         {"retries", event.retries},
                         {"due_at", or_null(event.due_at)}};
@@ -298,24 +301,19 @@ class Difference {
                         {"reason", or_null(event.reason)},
                         {"actor", or_null(event.actor)}};
         return;
-      case RecentEvent::Kind::kChange: {
-        const auto next_of = [](const std::optional<std::int64_t>& last) {
-          return last ? std::optional(*last + 1) : std::nullopt;
-        };
-        const auto from = next_of(event.from);
-        const auto to = next_of(event.offset);
+      case RecentEvent::Kind::kChange:
         line.text = fmt::format("{} by {}", event.what, event.actor);
-        if (to && from != to) {
-          line.text += fmt::format(", offset {} to {}", from ? std::to_string(*from) : "-", *to);
+        if (event.offset && event.from != event.offset) {
+          line.text += fmt::format(", offset {} to {}",
+                                   event.from ? std::to_string(*event.from) : "-", *event.offset);
         }
         line.text += why;
         line.details = {{"action", event.what},
-                        {"from", or_null(from)},
-                        {"to", or_null(to)},
+                        {"from", or_null(event.from)},
+                        {"to", or_null(event.offset)},
                         {"reason", or_null(event.reason)},
                         {"actor", or_null(event.actor)}};
         return;
-      }
     }
   }
 

@@ -17,6 +17,7 @@
 #include "console/config_arguments.hpp"
 #include "console/connections.hpp"
 #include "console/decoded.hpp"
+#include "console/find_message.hpp"
 #include "console/operator_change.hpp"
 #include "console/partition_view.hpp"
 #include "console/printable.hpp"
@@ -30,8 +31,6 @@
 #include "handlers/http/shown_request.hpp"
 #include "handlers/router.hpp"
 #include "handlers/statement_plan.hpp"
-#include "kafka/fetch_one.hpp"
-#include "kafka/handles.hpp"
 #include "ledger/consumers.hpp"
 #include "ledger/history_view.hpp"
 #include "ledger/key_view.hpp"
@@ -85,32 +84,20 @@ class Source {
       return;
     }
     topic_ = arguments.topic;
-    client_ = make_client(options);
-    const TopicPartition partition{topic_, *arguments.partition};
-    try {
-      topic_id_ = topic_id_of(*client_, topic_);
-      record_ = kafka::fetch_one(*client_, partition, *arguments.offset, kMessageTimeout);
-    } catch (const kafka::KafkaError& error) {
-      throw BadCall(fmt::format("--offset {}: {}", *arguments.offset, error.what()));
-    }
-    if (!record_ || record_->offset() != *arguments.offset) {
-      throw BadCall(fmt::format(
-          "--offset {}: {}[{}] has no message at this offset{}", *arguments.offset, topic_,
-          partition.partition,
-          record_ ? fmt::format(". The next message is at {}", record_->offset()) : std::string()));
-    }
+    client_ = make_client_of_one_message(options);
+    found_.emplace(find_message(*client_, options.invocation,
+                                {{topic_, *arguments.partition}, *arguments.offset}));
   }
 
   [[nodiscard]] Message message() const {
-    return file_ ? file_->view() : record_->view(topic_, topic_id_);
+    return file_ ? file_->view() : found_->record.view(topic_, found_->topic_id);
   }
 
  private:
   std::string topic_;
-  std::string topic_id_;
   std::optional<MessageFile> file_;
   std::unique_ptr<kafka::Client> client_;  // outlives the record
-  std::optional<kafka::Record> record_;
+  std::optional<FoundMessage> found_;
 };
 
 /// What commands print for people, while it exists.
@@ -359,9 +346,11 @@ class Trial {
     report_["result"] = "failed";
     report_["error"] = {{"text", failure.text},
                         {"sqlstate", or_null(failure.sqlstate)},
+                        {"statement", or_null(failure.statement)},
                         {"detail", or_null(failure.detail)}};
-    (void)result(fmt::format("failed: {}{}", failure.text, engine::sqlstate_text(failure)),
-                 kFailed);
+    (void)result(
+        fmt::format("failed: {}{}", engine::located_text(failure), engine::sqlstate_text(failure)),
+        kFailed);
     if (!failure.detail.empty())
       say("", texts::bounded(failure.detail, texts::kLongestCause));
     return kFailed;
@@ -504,6 +493,7 @@ void add_try(Command& parser, Commands& commands) {
   command->add_option("-t,--topic", arguments->topic, "Topic of the message in Kafka")
       ->type_name("TOPIC");
   command->add_option("-p,--partition", arguments->partition, "Partition of the message")
+      ->not_negative()
       ->type_name("P");
   command->add_option("--offset", arguments->offset, "Offset of the message")
       ->not_negative()

@@ -48,6 +48,14 @@ Node convert_table(const toml::table& table, const SourcePtr& source) {
   return node;
 }
 
+/// With a point or an exponent: without them TOML and JSON would read an integer.
+std::string float_text(double number) {
+  auto text = fmt::format("{}", number);
+  if (text.find_first_of(".en") == std::string::npos)  // "n" is of "inf" and "nan"
+    text += ".0";
+  return text;
+}
+
 Node convert_scalar(const toml::node& from) {
   Node node;
   if (const auto* text = from.as_string()) {
@@ -59,7 +67,7 @@ Node convert_scalar(const toml::node& from) {
     node.written = std::to_string(node.integer);
   } else if (const auto* number = from.as_floating_point()) {
     node.kind = Node::Kind::kFloat;
-    node.written = fmt::format("{}", number->get());
+    node.written = float_text(number->get());
   } else if (const auto* boolean = from.as_boolean()) {
     node.kind = Node::Kind::kBoolean;
     node.boolean = boolean->get();

@@ -4,9 +4,11 @@
 #include <simdjson.h>
 
 #include <algorithm>
+#include <optional>
 #include <sstream>
 #include <vector>
 
+#include "config/shell_word.hpp"
 #include "postgres/connection_string.hpp"
 #include "text/secret.hpp"
 
@@ -47,23 +49,40 @@ std::vector<std::string> parts_of(const std::string& list) {
   return parts;
 }
 
-}  // namespace
+/// The name of the role, or what only this role connects with.
+bool is_of_role(std::string_view keyword) {
+  return keyword == "user" || keyword == "passfile" || keyword == "sslcert" || keyword == "sslkey";
+}
 
-std::string redact_url(const std::string& url) {
+enum class Purpose {
+  kLog,       ///< a value that may be secret is ***
+  kOtherRole  ///< such a value is omitted, as are the role and its credentials
+};
+
+/// "user=app dbname=payments". Nullopt: no connection string.
+std::optional<std::string> keywords_of(const std::string& url, Purpose purpose) {
   if (postgres::problem_of(url))
-    return std::string(kUnreadable);
+    return std::nullopt;
   const postgres::ConnectionOptions options(PQconninfoParse(url.c_str(), nullptr));
   if (!options)
-    return std::string(kUnreadable);
+    return std::nullopt;
   std::string out;
   for (const auto* option = options.get(); option->keyword != nullptr; ++option) {
     if (option->val == nullptr)
       continue;
     const bool shown = postgres::may_show_value(option->keyword) && is_line(option->val);
+    if (purpose == Purpose::kOtherRole && (!shown || is_of_role(option->keyword)))
+      continue;
     out += fmt::format("{}{}={}", out.empty() ? "" : " ", option->keyword,
                        shown ? quoted(option->val) : kHidden);
   }
   return out;
+}
+
+}  // namespace
+
+std::string redact_url(const std::string& url) {
+  return keywords_of(url, Purpose::kLog).value_or(std::string(kUnreadable));
 }
 
 std::string short_url(const std::string& url) {
@@ -89,6 +108,13 @@ std::string short_url(const std::string& url) {
     out += fmt::format("{}{}{}{}", i == 0 ? "" : ",", hosts[i], port.empty() ? "" : ":", port);
   }
   return database.empty() ? out : out + "/" + database;
+}
+
+std::string psql_text(const std::string& url, std::string_view sql) {
+  const auto keywords = keywords_of(url, Purpose::kOtherRole).value_or("");
+  return fmt::format("psql {}-U postgres -c {}",
+                     keywords.empty() ? "" : fmt::format("-d {} ", shell_word(keywords)),
+                     shell_word(std::string(sql)));
 }
 
 }  // namespace pawl::config

@@ -13,7 +13,7 @@ namespace pawl::config {
 namespace {
 
 constexpr const char* kHandler = "handler";
-constexpr const char* kSeeAll = "See: pawl config show";
+constexpr const char* kSeeAll = "See `pawl config show`";
 
 /// The options of a section, by their names; sorted, as the first of two that are equally near is
 /// suggested.

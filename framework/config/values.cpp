@@ -1,6 +1,5 @@
 #include "config/values.hpp"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -8,6 +7,8 @@
 #include <chrono>
 #include <string_view>
 #include <utility>
+
+#include "message/rfc3339.hpp"
 
 namespace pawl::config {
 
@@ -109,12 +110,8 @@ std::string toml_text(const Node& value) {
 }
 
 std::string time_text(std::int64_t milliseconds) {
-  const std::chrono::sys_time<std::chrono::milliseconds> time{
-      std::chrono::milliseconds{milliseconds}};
-  const auto second = std::chrono::floor<std::chrono::seconds>(time);
-  const auto rest = (time - second).count();
-  return fmt::format("{:%FT%T}{}Z", fmt::gmtime(std::chrono::system_clock::to_time_t(second)),
-                     rest == 0 ? "" : fmt::format(".{:03}", rest));
+  const Timestamp time{std::chrono::milliseconds{milliseconds}};
+  return milliseconds % 1000 == 0 ? message::rfc3339(time) : message::rfc3339_milliseconds(time);
 }
 
 }  // namespace pawl::config

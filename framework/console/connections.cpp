@@ -59,12 +59,6 @@ std::vector<std::string> topics_of(const Options& options,
   return handlers::topic_entries(options).choose(existing).topics;
 }
 
-std::string topic_id_of(const kafka::Client& client, const std::string& topic) {
-  const auto answers = client.describe_each({topic}, kKafkaTimeout);
-  const auto found = answers.described.find(topic);
-  return found == answers.described.end() ? std::string() : found->second.id;
-}
-
 void require_same_cluster(const Options& options, const std::string& known,
                           const std::string& found) {
   if (known.empty() || known == found)

@@ -50,10 +50,6 @@ message::TopicEntries::Chosen choose_topics(const Options& options, const kafka:
 std::vector<std::string> topics_of(const Options& options,
                                    const std::vector<std::string>& existing);
 
-/// As messages of the topic have it; empty where the broker has none or tells none. Throws
-/// kafka::KafkaError.
-std::string topic_id_of(const kafka::Client& client, const std::string& topic);
-
 /// Throws FatalError when the register's rows belong to another Kafka cluster than `found`.
 void require_same_cluster(const Options& options, const std::string& known,
                           const std::string& found);

@@ -20,6 +20,11 @@ std::string counted(std::int64_t number, const char* one, const char* many) {
   return fmt::format("{} {}", grouped(number), number == 1 ? one : many);
 }
 
+std::string rate_number(double rate) {
+  // 9.96 is 10, not 10.0.
+  return rate > 0 && rate < 9.95 ? fmt::format("{:.1f}", rate) : fmt::format("{:.0f}", rate);
+}
+
 std::string date_time(std::string_view time) {
   constexpr std::size_t kDay = sizeof("2026-11-26") - 1;
   if (time.size() <= kDay || time[kDay] != 'T')

@@ -13,6 +13,9 @@ namespace pawl::cli {
 /// "1 message", "12,345 messages".
 [[nodiscard]] std::string counted(std::int64_t number, const char* one, const char* many);
 
+/// Messages per second: "0", "0.3" and "9.9" below 10, and "12" from there.
+[[nodiscard]] std::string rate_number(double rate);
+
 // Of a time in RFC 3339, UTC. What is none stays as it is.
 
 /// "2026-11-26 17:00:24"

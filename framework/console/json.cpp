@@ -1,11 +1,10 @@
 #include "console/json.hpp"
 
-#include <fmt/chrono.h>
-#include <fmt/format.h>
-
 #include <stdexcept>
 
 #include "config/document.hpp"
+#include "console/json_integer.hpp"
+#include "message/rfc3339.hpp"
 
 namespace pawl::cli {
 namespace {
@@ -19,9 +18,7 @@ constexpr Timestamp kEnd{std::chrono::sys_days{std::chrono::year{10000} / 1 / 1}
 Json json_of(Timestamp time) {
   if (time < kFirst || time >= kEnd)
     return time.time_since_epoch().count();
-  const auto seconds = std::chrono::floor<std::chrono::seconds>(time);
-  return fmt::format("{:%FT%T}.{:03}Z", fmt::gmtime(std::chrono::system_clock::to_time_t(seconds)),
-                     (time - seconds).count());
+  return message::rfc3339_milliseconds(time);
 }
 
 std::optional<Timestamp> timestamp_from(const Json& json) {
@@ -31,7 +28,7 @@ std::optional<Timestamp> timestamp_from(const Json& json) {
   if (json.is_string())
     milliseconds = config::parse_time(json.get<std::string>());
   else if (json.is_number_integer())
-    milliseconds = json.get<std::int64_t>();
+    milliseconds = integer_from<std::int64_t>(json, "timestamp");
   if (!milliseconds) {
     throw std::invalid_argument(
         "timestamp is neither an RFC 3339 text with a time zone nor milliseconds since 1970");

@@ -38,21 +38,20 @@ KafkaLook look_at_kafka(const Options& options, std::unique_ptr<kafka::Client>& 
       look.ambiguous = std::move(chosen.ambiguous);
       topics.insert(look.handled.begin(), look.handled.end());
     }
-    const auto answers = client->describe_each({topics.begin(), topics.end()}, kKafkaTimeout);
-    for (const auto& [topic, description] : answers.described)
-      look.topics[topic] = description.partitions;
+    auto answers = client->describe_each({topics.begin(), topics.end()}, kKafkaTimeout);
+    look.topics = std::move(answers.described);
     for (const auto& [topic, why] : answers.refused)
       look.refused[topic] = why.what();
     // A question about what does not exist would spoil the others' answers.
     std::set<TopicPartition> existing;
     for (const auto& partition : partitions) {
       const auto topic = look.topics.find(partition.topic);
-      if (topic != look.topics.end() && partition.partition < topic->second)
+      if (topic != look.topics.end() && partition.partition < topic->second.partitions)
         existing.insert(partition);
     }
     for (const auto& name : look.handled) {
       const auto topic = look.topics.find(name);
-      for (std::int32_t p = 0; topic != look.topics.end() && p < topic->second; ++p)
+      for (std::int32_t p = 0; topic != look.topics.end() && p < topic->second.partitions; ++p)
         existing.insert({name, p});
     }
     look.ranges = client->log_ranges({existing.begin(), existing.end()}, kKafkaTimeout);

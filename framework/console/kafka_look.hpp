@@ -14,7 +14,7 @@ namespace pawl::cli {
 
 /// What Kafka tells an operator's command about partitions.
 struct KafkaLook {
-  std::map<std::string, std::int32_t> topics;  ///< those that exist, with their partitions
+  std::map<std::string, kafka::TopicDescription> topics;  ///< those that exist
   std::map<std::string, std::string> refused;  ///< those that Kafka refuses to describe, and why
   std::map<TopicPartition, kafka::LogRange> ranges;
   /// Where logs ended some time ago: of those that look_back() was asked for.

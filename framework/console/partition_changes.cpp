@@ -49,6 +49,24 @@ StateChange set_partition_state(postgres::Session& session, const Options& optio
   return result;
 }
 
+std::string stored_state_text(const ledger::RegisterRow& row, ledger::PartitionState state) {
+  const auto name = name_of(row.partition);
+  const auto* const before = ledger::to_string(row.state);
+  const auto* const after = ledger::to_string(state);
+  if (row.state == state) {
+    return fmt::format("{} was {} before{}", name, before,
+                       row.owned() ? "" : ". No process owns the partition now");
+  }
+  if (row.owned()) {
+    return fmt::format("{} was {} and is {} now. Next offset: {}", name, before, after,
+                       row.stored.next());
+  }
+  return fmt::format(
+      "{} was {}, and its stored state is {} now. No process owns the partition, so the state "
+      "takes effect when a process acquires it. Next offset: {}",
+      name, before, after, row.stored.next());
+}
+
 std::string skip_message(postgres::Session& session, const Options& options,
                          const ledger::KnownConsumer& consumer, const ledger::RegisterRow& row,
                          std::int64_t offset, const std::string& reason) {

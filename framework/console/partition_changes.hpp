@@ -24,6 +24,11 @@ enum class StateChange {
                                               const ledger::RegisterRow& row,
                                               ledger::PartitionState state,
                                               const std::string& reason);
+/// What an operator may rely on after kDone or kWasSo, without a period: "orders[0] was paused and
+/// is running now. Next offset: 5". No process applies the state of a partition without an owner
+/// until it acquires the partition, so the text states that. `row`: what was read of it. Pure.
+[[nodiscard]] std::string stored_state_text(const ledger::RegisterRow& row,
+                                            ledger::PartitionState state);
 
 /// Skips the message at `offset`, which must be the next one, and stores it. Reads it from Kafka,
 /// unless the partition is halted because reading it crashes processes: then only its offset is

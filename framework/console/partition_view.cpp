@@ -25,6 +25,8 @@ const char* to_string(Concern concern) {
       return "probation";
     case Concern::kRetrying:
       return "retrying";
+    case Concern::kBlocked:
+      return "blocked";
     case Concern::kPaused:
       return "paused";
     case Concern::kUnowned:
@@ -44,7 +46,8 @@ bool stalled(const ledger::RegisterRow& row, std::optional<std::int64_t> end_bef
   return may_be_stalled(row) && end_before && *end_before > row.stored.next();
 }
 
-Concern concern_of(const ledger::RegisterRow* row, std::optional<std::int64_t> end_before) {
+Concern concern_of(const ledger::RegisterRow* row, std::optional<std::int64_t> end_before,
+                   bool blocked) {
   using ledger::PartitionState;
   if (row == nullptr)
     return Concern::kUnowned;
@@ -54,6 +57,8 @@ Concern concern_of(const ledger::RegisterRow* row, std::optional<std::int64_t> e
     return Concern::kUnowned;
   if (row->state == PartitionState::kPaused)
     return Concern::kPaused;
+  if (blocked)
+    return Concern::kBlocked;
   if (row->any_retrying())
     return Concern::kRetrying;
   if (row->on_probation())
@@ -61,14 +66,16 @@ Concern concern_of(const ledger::RegisterRow* row, std::optional<std::int64_t> e
   return stalled(*row, end_before) ? Concern::kStalled : Concern::kNone;
 }
 
-void ConcernCounts::add(const ledger::RegisterRow* row, std::optional<std::int64_t> end_before) {
+void ConcernCounts::add(const ledger::RegisterRow* row, std::optional<std::int64_t> end_before,
+                        bool blocked_by_lock) {
   using ledger::PartitionState;
   unowned += row == nullptr || !row->owned() ? 1 : 0;
   if (row == nullptr)
     return;
   halted += row->state == PartitionState::kHalted ? 1 : 0;
   paused += row->state == PartitionState::kPaused ? 1 : 0;
-  stalled += cli::stalled(*row, end_before) ? 1 : 0;
+  blocked += concern_of(row, end_before, blocked_by_lock) == Concern::kBlocked ? 1 : 0;
+  stalled += !blocked_by_lock && cli::stalled(*row, end_before) ? 1 : 0;
   retrying += row->any_retrying() ? 1 : 0;
   on_probation += row->on_probation() ? 1 : 0;
 }
@@ -79,14 +86,6 @@ std::optional<std::int64_t> lag_of(const ledger::RegisterRow* row,
   if (row == nullptr || !end || *end < row->stored.next())
     return std::nullopt;
   return *end - row->stored.next();
-}
-
-std::string name_of(const TopicPartition& partition) {
-  return fmt::format("{}[{}]", partition.topic, partition.partition);
-}
-
-std::string name_of(const TopicPartition& partition, std::int64_t offset) {
-  return fmt::format("{}@{}", name_of(partition), offset);
 }
 
 std::string names_of(const std::vector<TopicPartition>& partitions) {

@@ -9,6 +9,7 @@
 
 #include "console/json.hpp"
 #include "ledger/register_view.hpp"
+#include "message/partition_name.hpp"
 #include "pawl/topic_partition.hpp"
 
 namespace pawl::cli {
@@ -27,6 +28,7 @@ enum class Concern {
   kStalled,    ///< messages have waited for kStalledAfter, and none was processed meanwhile
   kProbation,  ///< a process ended with the next message in hand: it runs alone
   kRetrying,   ///< attempts of the next message fail, or of one that runs beside others
+  kBlocked,    ///< a message waits for a lock of another session of PostgreSQL
   kPaused,
   kUnowned,  ///< no process works on it
   kHalted,
@@ -39,9 +41,10 @@ inline constexpr std::chrono::seconds kStalledAfter{60};
 [[nodiscard]] bool may_be_stalled(const ledger::RegisterRow& row);
 /// `end_before`: where the log ended kStalledAfter ago; nullopt: not known, which is not stalled.
 [[nodiscard]] bool stalled(const ledger::RegisterRow& row, std::optional<std::int64_t> end_before);
-/// Of several matters the most urgent. No row: nobody has ever worked on it.
+/// Of several matters the most urgent. No row: nobody has ever worked on it. `blocked`: its process
+/// reports that a message waits for a lock.
 [[nodiscard]] Concern concern_of(const ledger::RegisterRow* row,
-                                 std::optional<std::int64_t> end_before);
+                                 std::optional<std::int64_t> end_before, bool blocked = false);
 
 /// How many partitions each is the matter with. Of several matters with one partition each counts,
 /// but a partition is stalled only where nothing else is the matter with it.
@@ -52,14 +55,13 @@ struct ConcernCounts {
   std::size_t stalled = 0;
   std::size_t retrying = 0;
   std::size_t on_probation = 0;
+  std::size_t blocked = 0;
 
-  void add(const ledger::RegisterRow* row, std::optional<std::int64_t> end_before);
+  void add(const ledger::RegisterRow* row, std::optional<std::int64_t> end_before,
+           bool blocked_by_lock = false);
 };
 
-/// "orders[3]"
-[[nodiscard]] std::string name_of(const TopicPartition& partition);
-/// "orders[3]@341": the message at an offset.
-[[nodiscard]] std::string name_of(const TopicPartition& partition, std::int64_t offset);
+using message::name_of;
 /// "orders[0-2,5], payments[7]"
 [[nodiscard]] std::string names_of(const std::vector<TopicPartition>& partitions);
 /// The offset of the next message, as CURRENT-OFFSET of kafka-consumer-groups.sh.

@@ -35,7 +35,7 @@ TopicsSeen topics_seen(const Options& options, const KafkaLook& look,
   for (const auto& topic : look.handled) {
     const auto found = look.topics.find(topic);
     UnstoredPartitions unstored{topic, {}, !stored_topics.contains(topic)};
-    for (std::int32_t p = 0; found != look.topics.end() && p < found->second; ++p) {
+    for (std::int32_t p = 0; found != look.topics.end() && p < found->second.partitions; ++p) {
       if (!stored.contains({topic, p}))
         unstored.partitions.push_back(p);
     }

@@ -38,9 +38,7 @@ Outcome act_on_partition(postgres::Session& session, const Options& options, con
     const auto state = action == "pause" ? PartitionState::kPaused : PartitionState::kRunning;
     switch (cli::set_partition_state(session, options, consumer, row, state, reason)) {
       case cli::StateChange::kDone:
-        return {true, fmt::format("{} was {} and is {} now. Next offset: {}.", name,
-                                  ledger::to_string(row.state), ledger::to_string(state),
-                                  row.stored.next())};
+        return {true, cli::stored_state_text(row, state) + "."};
       case cli::StateChange::kWasSo:
         return {false, fmt::format("{} is already {}. Nothing was changed.", name,
                                    ledger::to_string(state))};

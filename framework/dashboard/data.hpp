@@ -37,8 +37,11 @@ struct PartitionLine {
   ledger::RegisterRow row;
   Samples::Course course;
   std::string halt = {};  ///< engine::halt_text(); empty: it is not halted
+  bool blocked = false;   ///< its process reports that a message waits for a lock
 
-  [[nodiscard]] cli::Concern concern() const { return cli::concern_of(&row, course.end_before); }
+  [[nodiscard]] cli::Concern concern() const {
+    return cli::concern_of(&row, course.end_before, blocked);
+  }
 };
 
 struct PartitionsPage {

@@ -23,6 +23,15 @@ std::vector<ledger::SharedCondition> read_conditions(postgres::Session& session,
       ledger::live_conditions(session, options.postgres.schema, consumer));
 }
 
+bool is_blocked(const std::vector<ledger::SharedCondition>& conditions,
+                const TopicPartition& partition) {
+  return std::ranges::any_of(conditions, [&](const auto& shared) {
+    const auto& condition = shared.condition;
+    return condition.kind == Condition::Kind::kPartitionBlocked &&
+           condition.topic == partition.topic && condition.partition == partition.partition;
+  });
+}
+
 bool matches(const PartitionLine& line, const Fields& filters) {
   const auto topic = field(filters, "topic");
   if (!topic.empty() && line.row.partition.topic.find(topic) == std::string::npos)
@@ -60,19 +69,21 @@ PartitionsPage read_partitions(postgres::Session& session, const Options& option
   page.known = consumer.has_value();
   if (!consumer)
     return page;
+  page.conditions = read_conditions(session, options, consumer->id);
   std::vector<PartitionLine> lines;
   for (auto& row : ledger::read_register(session, options.postgres.schema, consumer->id, "")) {
     auto& line = lines.emplace_back();
     if (const auto course = seen.courses.find(row.partition); course != seen.courses.end())
       line.course = std::move(course->second);
     line.halt = halt_of(row, options);
+    line.blocked = is_blocked(page.conditions, row.partition);
     line.row = std::move(row);
   }
   page.partitions = lines.size();
   page.lag = lines.empty() || !seen.whole ? std::nullopt : std::optional<std::int64_t>(0);
   for (const auto& line : lines) {
     const auto& lag = line.course.lag;
-    page.counts.add(&line.row, line.course.end_before);
+    page.counts.add(&line.row, line.course.end_before, line.blocked);
     page.lag = page.lag && lag ? std::optional(*page.lag + *lag) : std::nullopt;
   }
   std::erase_if(lines, [&](const auto& line) { return !matches(line, filters); });
@@ -86,7 +97,6 @@ PartitionsPage read_partitions(postgres::Session& session, const Options& option
   page.lines = std::move(lines);
   page.letters = ledger::DeadLetterView(options.postgres.schema, consumer->id)
                      .count_unresolved(session, kMostCounted);
-  page.conditions = read_conditions(session, options, consumer->id);
   return page;
 }
 

@@ -23,7 +23,7 @@ namespace pawl::dashboard {
 /// One look at a partition.
 struct Sample {
   std::int64_t processed = 0;
-  std::int64_t base_offset = -1;    ///< another one: the counters began anew
+  std::int64_t base_offset = 0;     ///< another one: the counters began anew
   std::optional<std::int64_t> lag;  ///< nullopt: Kafka did not say where the log ends
 };
 

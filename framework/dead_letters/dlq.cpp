@@ -24,6 +24,7 @@
 #include "dead_letters/store/dead_letters.hpp"
 #include "message/hexadecimal.hpp"
 #include "message/traceparent.hpp"
+#include "text/located.hpp"
 
 namespace pawl::cli {
 namespace {
@@ -121,7 +122,7 @@ int list(const Options& options, const ListArguments& arguments) {
     table.add({std::to_string(letter.id), letter.shown_status(), place_of(letter),
                key_text(letter.record_key, letter.record_key_hash),
                letter.handler.empty() ? "-" : letter.handler, letter.reason,
-               date_time(letter.died_at), due_text(letter), first_line(error_text(letter.error))});
+               date_time(letter.died_at), due_text(letter), first_line(letter.located_error())});
   }
   std::cout << table.text(terminal_of(STDOUT_FILENO).columns);
   std::int64_t total = 0;
@@ -149,20 +150,10 @@ std::string first_line(const std::string& text) {
   return text.substr(0, text.find('\n'));
 }
 
-std::string error_text(const std::string& error) {
-  const auto close = error.find(']');
-  const auto end = error.find(": ");
-  if (!error.starts_with("handler[") || end == std::string::npos || close > end)
-    return error;
-  if (error[close + 1] != '.')
-    return error.substr(end + 2);
-  const auto step = error.substr(close + 2, end - close - 2);
-  return step.substr(0, step.find(" (")) + error.substr(end);
-}
-
-std::string short_error(const std::string& sqlstate, const std::string& error) {
+std::string short_error(const std::string& sqlstate, const std::string& statement,
+                        const std::string& error) {
   constexpr std::string_view kConstraint = " constraint \"";
-  auto line = first_line(error_text(error));
+  auto line = first_line(texts::located(statement, error));
   if (sqlstate.empty())
     return line;
   // Class 23: integrity constraint violation.
@@ -185,6 +176,7 @@ Json describe(const ledger::DeadLetterCount& count) {
           {"scheduled", count.retried},
           {"next_due_at", or_null(count.next_due)},
           {"sqlstate", or_null(count.sqlstate)},
+          {"statement", or_null(count.statement)},
           {"error", count.error}};
 }
 
@@ -199,6 +191,7 @@ Json describe(const DeadLetter& letter) {
   entry["handler"] = or_null(letter.handler);
   entry["reason"] = letter.reason;
   entry["sqlstate"] = or_null(letter.sqlstate);
+  entry["statement"] = or_null(letter.statement);
   entry["error"] = letter.error;
   entry["attempts"] = letter.attempts;
   entry["replays"] = letter.replays;
@@ -298,7 +291,7 @@ bool explain_unmatched(postgres::Session& session, const InvocationOptions& invo
   });
   for (const auto id : unknown) {
     std::cerr << fmt::format(
-        "error: dead letter {} does not exist. Dead letters are listed by: {} --status all\n", id,
+        "error: dead letter {} does not exist. List dead letters:\n  {} --status all\n", id,
         command_text(invocation, "dlq list"));
   }
   return unfulfilled || !unknown.empty();
@@ -307,7 +300,7 @@ bool explain_unmatched(postgres::Session& session, const InvocationOptions& invo
 std::string left_parked_text(const InvocationOptions& invocation, const std::string& topic,
                              std::int64_t messages) {
   return fmt::format(
-      "{} of {} {} still parked, and {} until an operator replays {}: {} --all "
+      "{} of {} {} still parked, and {} until an operator replays {}:\n  {} --all "
       "--topic {} --reason parked",
       messages == 1 ? "1 later message of the same record key"
                     : fmt::format("{} later messages of the same record keys", messages),

@@ -52,12 +52,10 @@ Json describe(const ledger::DeadLetterCount& count);
 std::string key_text(const std::optional<std::string>& key, const std::optional<std::string>& hash);
 /// For a table.
 std::string first_line(const std::string& text);
-/// Without the name of the handler, which has a column of its own: "sql[0]: no such account" of
-/// "handler[2].sql[0] (book): no such account".
-std::string error_text(const std::string& error);
-/// In one line: "23503 orders_account_fkey" of a violated constraint, otherwise the SQLSTATE, if
-/// there is one, and the first line of error_text().
-std::string short_error(const std::string& sqlstate, const std::string& error);
+/// In one line: "23503 orders_account_fkey" of a violated constraint, otherwise the SQLSTATE and
+/// the statement, if there are, and the first line of the error.
+std::string short_error(const std::string& sqlstate, const std::string& statement,
+                        const std::string& error);
 
 /// "topic[partition]@offset"
 std::string place_of(const ledger::DeadLetter& letter);

@@ -39,6 +39,7 @@ void print_json(const std::vector<ledger::ParkedKey>& keys) {
                        {"offset", key.first.offset},
                        {"status", key.first.status},
                        {"reason", key.first.reason},
+                       {"statement", or_null(key.first.statement)},
                        {"error", key.first.error}}}});
   }
   std::cout << indented({{"parked_keys", std::move(array)}}) << '\n';
@@ -75,7 +76,7 @@ int parked(const Options& options, const Arguments& arguments) {
   for (const auto& key : keys) {
     table.add({key.topic, key_text(key.record_key, key.record_key_hash), grouped(key.letters),
                date_time(key.oldest), std::to_string(key.first.id), place_of(key.first),
-               key.first.reason, first_line(error_text(key.first.error))});
+               key.first.reason, first_line(key.first.located_error())});
   }
   std::cout << table.text(terminal_of(STDOUT_FILENO).columns)
             << fmt::format(

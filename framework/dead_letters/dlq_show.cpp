@@ -134,7 +134,7 @@ std::string page_text(const InvocationOptions& invocation, const DeadLetter& let
   page.add("Error",
            fmt::format(
                "{}{}{}", letter.reason == ledger::dead_reason::kError ? "" : letter.reason + "  ",
-               letter.sqlstate.empty() ? "" : letter.sqlstate + "  ", error_text(letter.error)));
+               letter.sqlstate.empty() ? "" : letter.sqlstate + "  ", letter.located_error()));
   page.add("", letter.error_detail);
   page.add("Failed at", date_time(letter.died_at) + " UTC");
   page.add("Idempotency key", letter.idempotency_key.value_or(""));
@@ -185,10 +185,10 @@ int show(const Options& options, const ShowArguments& arguments) {
   auto found = view.list(*session, filter, 1, true);
   view.name_left_parked(*session, found);
   if (found.empty()) {
-    throw BadCall(fmt::format(
-        "consumer {}/{} has no dead letter {}. Dead letters are listed by: {} --status all",
-        options.kafka.cluster, options.kafka.group, arguments.id,
-        command_text(options.invocation, "dlq list")));
+    throw BadCall(
+        fmt::format("consumer {}/{} has no dead letter {}. List dead letters:\n  {} --status all",
+                    options.kafka.cluster, options.kafka.group, arguments.id,
+                    command_text(options.invocation, "dlq list")));
   }
   const auto& letter = found.front();
   write_bytes("--value-to", arguments.value_to, letter, letter.record_value);

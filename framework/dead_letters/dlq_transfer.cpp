@@ -12,8 +12,8 @@
 #include "console/operator_change.hpp"
 #include "dead_letters/commands.hpp"
 #include "dead_letters/dlq.hpp"
+#include "dead_letters/exported_letter.hpp"
 #include "dead_letters/store/changes.hpp"
-#include "message/base64.hpp"
 #include "pawl/errors.hpp"
 
 namespace pawl::cli {
@@ -22,93 +22,6 @@ namespace {
 using ledger::DeadLetter;
 
 constexpr std::size_t kBatch = 200;
-
-Json encoded(const std::optional<std::string>& bytes) {
-  return bytes ? Json(message::base64(*bytes)) : Json(nullptr);
-}
-
-Json to_json(const DeadLetter& letter) {
-  Json line;
-  line["topic"] = letter.partition.topic;
-  line["topic_id"] = letter.topic_id;
-  line["partition"] = letter.partition.partition;
-  line["offset"] = letter.offset;
-  line["leader_epoch"] = or_null(letter.leader_epoch);
-  line["timestamp"] = or_null(letter.timestamp);
-  line["status"] = letter.status;
-  line["reason"] = letter.reason;
-  line["handler"] = letter.handler;
-  line["idempotency_key"] = or_null(letter.idempotency_key);
-  line["sqlstate"] = letter.sqlstate;
-  line["error"] = letter.error;
-  line["error_detail"] = letter.error_detail;
-  line["attempts"] = letter.attempts;
-  line["replays"] = letter.replays;
-  line["failed_at"] = letter.died_at;
-  line["resolved_at"] = letter.resolved_at;
-  line["resolved_by"] = letter.resolved_by;
-  line["resolution"] = letter.resolution;
-  line["payload"] = letter.payload;
-  line["key"] = encoded(letter.record_key);
-  line["key_hash"] = encoded(letter.record_key_hash);
-  line["message_digest"] = encoded(letter.message_digest);
-  line["value"] = encoded(letter.record_value);
-  line["value_bytes"] = or_null(letter.value_bytes);
-  // In the form in which they are stored; null: they are unknown.
-  line["headers"] = letter.headers_unknown
-                        ? Json(nullptr)
-                        : Json::parse(ledger::headers_json(ledger::views_of(letter.headers)));
-  return line;
-}
-
-std::optional<std::string> decoded(const Json& value) {
-  if (value.is_null())
-    return std::nullopt;
-  return message::from_base64(value.get<std::string>());
-}
-
-template <typename Number>
-std::optional<Number> number(const Json& value) {
-  if (value.is_null())
-    return std::nullopt;
-  return value.get<Number>();
-}
-
-/// Throws std::exception when the line is no letter of an export.
-DeadLetter from_json(const std::string& text) {
-  const auto line = Json::parse(text);
-  DeadLetter letter;
-  letter.partition = {line.at("topic").get<std::string>(),
-                      line.at("partition").get<std::int32_t>()};
-  letter.topic_id = line.at("topic_id").get<std::string>();
-  letter.offset = line.at("offset").get<std::int64_t>();
-  letter.leader_epoch = number<std::int32_t>(line.at("leader_epoch"));
-  letter.timestamp = timestamp_from(line.at("timestamp"));
-  letter.status = line.at("status").get<std::string>();
-  letter.reason = line.at("reason").get<std::string>();
-  letter.handler = line.at("handler").get<std::string>();
-  if (!line.at("idempotency_key").is_null())
-    letter.idempotency_key = line.at("idempotency_key").get<std::string>();
-  letter.sqlstate = line.at("sqlstate").get<std::string>();
-  letter.error = line.at("error").get<std::string>();
-  letter.error_detail = line.at("error_detail").get<std::string>();
-  letter.attempts = line.at("attempts").get<std::int64_t>();
-  letter.replays = line.at("replays").get<std::int64_t>();
-  letter.died_at = line.at("failed_at").get<std::string>();
-  letter.payload = line.at("payload").get<std::string>();
-  letter.record_key = decoded(line.at("key"));
-  letter.record_key_hash = decoded(line.at("key_hash"));
-  // An erased letter has none.
-  letter.message_digest = decoded(line.value("message_digest", Json(nullptr)));
-  letter.record_value = decoded(line.at("value"));
-  letter.value_bytes = number<std::int64_t>(line.at("value_bytes"));
-  ledger::take_headers(letter, line.at("headers").dump());
-  if (letter.status != "dead" && letter.status != "parked" && letter.status != "replayed" &&
-      letter.status != "discarded") {
-    throw std::invalid_argument(fmt::format("unknown status {}", letter.status));
-  }
-  return letter;
-}
 
 struct ExportArguments {
   std::shared_ptr<LetterArguments> letters;
@@ -126,7 +39,7 @@ int export_letters(const Options& options, const ExportArguments& arguments) {
   view.for_each(
       *session, filter, true,
       [](const DeadLetter& letter) {
-        std::cout << to_json(letter).dump() << '\n';
+        std::cout << exported(letter).dump() << '\n';
         return std::cout.good();
       },
       ledger::LetterOrder::kById);
@@ -153,11 +66,11 @@ int import_letters(const Options& options, const ImportArguments& arguments) {
         continue;
       DeadLetter letter;
       try {
-        letter = from_json(line);
+        letter = imported(line);
       } catch (const std::exception& error) {
-        throw BadCall(
-            fmt::format("{}:{}: not a dead letter as written by dlq export: {}. Nothing was stored",
-                        arguments.file, number, error.what()));
+        throw BadCall(fmt::format(
+            "{}:{}: not a dead letter as written by `dlq export`: {}. Nothing was stored",
+            arguments.file, number, error.what()));
       }
       use(std::move(letter));
     }

@@ -18,6 +18,8 @@ DeadLetterRecord::DeadLetterRecord(const ledger::DeadLetter& letter, const std::
   add("pawl-reason", letter.reason);
   if (!letter.sqlstate.empty())
     add("pawl-sqlstate", letter.sqlstate);
+  if (!letter.statement.empty())
+    add("pawl-statement", letter.statement);
   add("pawl-error", letter.error);
   add("pawl-attempts", std::to_string(letter.attempts));
   add("pawl-failed-at", letter.died_at);

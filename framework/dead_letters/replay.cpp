@@ -51,7 +51,7 @@ ReplayResult headers_unknown(const InvocationOptions& invocation, std::int64_t l
       ReplayResult::Kind::kUnreadable,
       fmt::format("its headers are unknown, because librdkafka cannot read them. pawl therefore "
                   "cannot determine its handler and key. Produce the message again with fewer "
-                  "headers, then discard this dead letter: {} {}",
+                  "headers, then discard this dead letter:\n  {} {}",
                   command_text(invocation, "dlq discard --because 'headers unknown'"), letter)};
 }
 
@@ -265,8 +265,9 @@ ReplayResult Replay::apply(const ledger::DeadLetter& letter, const Message& mess
         session_.reset();
         continue;
       }
-      letters_.record_failure(connection, letter.id, failure.text);
-      return {Kind::kFailed, failure.text, failure};
+      letters_.record_failure(connection, letter.id,
+                              {failure.sqlstate, failure.statement, failure.text, failure.detail});
+      return {Kind::kFailed, located_text(failure), failure};
     }
   }
 }

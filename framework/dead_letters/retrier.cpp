@@ -211,8 +211,8 @@ void Retrier::try_again(ledger::DueLetter due) {
   if (due.retries >= retries_allowed(options)) {
     if (!policies_.by_handler.contains(due.handler))
       return leave_to_others(due);
-    return give_up(due,
-                   fmt::format("{}. Earlier cause: {}", why_no_more(options, due), letter->error));
+    return give_up(due, fmt::format("{}. Earlier cause: {}", why_no_more(options, due),
+                                    letter->located_error()));
   }
   // Not earlier: to read the message from Kafka may take long.
   const bool runs_code = handler != nullptr && handler->runs_code();
@@ -282,7 +282,8 @@ void Retrier::end(const ledger::DueLetter& due, const ReplayResult& result,
   ledger::RetryFailure failure;
   failure.reason = failed ? result.failure.reason : ledger::dead_reason::kError;
   failure.sqlstate = result.failure.sqlstate;
-  failure.error = result.why;
+  failure.statement = result.failure.statement;
+  failure.error = failed ? result.failure.text : result.why;
   failure.detail = result.failure.detail;
   failure.last = after == AfterRetry::kWaits;
   letters_.failed(*session_, due, failure);
@@ -291,6 +292,8 @@ void Retrier::end(const ledger::DueLetter& due, const ReplayResult& result,
       std::chrono::system_clock::now() + delay_behind(options, tries)));
   std::vector<EventField> fields{{"retry", std::int64_t{failure.last ? tries : tries + 1}},
                                  {"max_retries", std::int64_t{most}}};
+  if (!failure.statement.empty())
+    fields.push_back({"statement", std::string_view(failure.statement)});
   if (!failure.last)
     fields.push_back({"due_at", std::string_view(due_at)});
   Event event{Step::kRetryScheduled};

@@ -28,7 +28,7 @@ bool is_missing_right(const Failure& failure) {
   if (failure.sqlstate != kNoRight)
     return false;
   // Of a statement of code's it is not known who raised it. The policies of tables speak of rows.
-  if (!failure.statement.empty())
+  if (!failure.code_sql.empty())
     return failure.text.find("row-level security policy") == std::string::npos;
   return std::ranges::find(kRoutines, failure.origin.routine) != kRoutines.end();
 }
@@ -51,14 +51,14 @@ bool are_sound(Context& context, WorkerSession& session, const Attempt& attempt)
   if (binding == nullptr)
     return false;
   const auto statements = binding->handler->statements();
-  if (statements.empty() && attempt.failure.statement.empty())
+  if (statements.empty() && attempt.failure.code_sql.empty())
     return false;
   try {
     const auto fresh = session.open_another();
     if (fresh == nullptr || postgres::some_table_is_locked(*fresh))
       return false;
     if (statements.empty())
-      return !postgres::describe(*fresh, attempt.failure.statement, std::nullopt).problem;
+      return !postgres::describe(*fresh, attempt.failure.code_sql, std::nullopt).problem;
     return std::ranges::all_of(statements, [&](const auto& statement) {
       const auto described = postgres::describe(*fresh, statement.sql, statement.parameters);
       return !described.problem && !handlers::binding_problem(statement, described.types);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "ledger/instant.hpp"
@@ -56,18 +57,73 @@ std::vector<ConditionWatch::News> ConditionWatch::look(const std::vector<Conditi
                                                        Clock::time_point at) {
   std::vector<News> news;
   std::map<std::pair<Condition::Kind, std::string>, Told> told;
+  const auto is_reported = [&](std::int32_t pid) {
+    const auto reports = [pid](const auto& entry) {
+      return entry.second.reported && entry.second.condition.blocking_pid == pid;
+    };
+    return pid != 0 && (std::ranges::any_of(told_, reports) || std::ranges::any_of(told, reports));
+  };
   for (const auto& condition : now) {
-    auto known = told_.extract({condition.kind, condition.subject});
-    if (known.empty() || at - known.mapped().at >= kReminder) {
+    const std::pair key{condition.kind, condition.subject};
+    const auto known = told_.extract(key);
+    const auto pid = condition.blocking_pid;
+    if (known.empty()) {
+      const bool nameless = condition.kind == Condition::Kind::kPartitionBlocked && pid == 0;
+      const bool first = !nameless && !is_reported(pid);
+      if (first)
+        news.push_back({condition});
+      told[key] = {condition, at, first};
+      continue;
+    }
+    auto entry = std::move(known.mapped());
+    const auto pid_before = entry.condition.blocking_pid;
+    const bool due = at - entry.at >= kPause;
+    const bool other_session = pid != 0 && pid_before != 0 && pid != pid_before;
+    const bool reported_with_others = other_session && is_reported(pid);
+    const bool was_nameless = !entry.reported && pid_before == 0;
+    const bool has_name = was_nameless && pid != 0 && !is_reported(pid);
+    const bool stays_nameless = was_nameless && pid == 0 && at - entry.at >= kPatience;
+    if (reported_with_others) {
+      entry.at = at;
+    } else if ((due && other_session) || has_name || stays_nameless) {
       news.push_back({condition});
-      told[{condition.kind, condition.subject}] = {condition, at};
-    } else {
-      known.mapped().condition = condition;
-      told.insert(std::move(known));
+      entry.at = at;
+      entry.reported = true;
+    }
+    entry.condition = condition;
+    // Between two attempts, the session is not known. And many sessions may lock one row in turn.
+    if (pid == 0 || (other_session && !due && !reported_with_others))
+      entry.condition.blocking_pid = pid_before;
+    told.insert_or_assign(key, std::move(entry));
+  }
+  for (auto& one : news) {
+    const auto pid = one.condition.blocking_pid;
+    if (pid == 0)
+      continue;
+    one.condition.messages = 0;
+    for (const auto& condition : now) {
+      if (condition.blocking_pid != pid)
+        continue;
+      one.condition.messages += condition.messages;
+      one.blocked.push_back({condition.topic, condition.partition});
     }
   }
-  for (const auto& [what, ended] : std::exchange(told_, std::move(told)))
-    news.push_back({ended.condition, true});
+  std::map<std::pair<Condition::Kind, std::string>, Told> remaining;
+  for (auto& [key, ended] : told_) {
+    if (!ended.reported)
+      continue;
+    const auto pid = ended.condition.blocking_pid;
+    const bool others_wait =
+        pid != 0 && std::ranges::any_of(told, [pid](const auto& entry) {
+          return !entry.second.reported && entry.second.condition.blocking_pid == pid;
+        });
+    if (others_wait)
+      remaining.emplace(key, std::move(ended));
+    else
+      news.push_back({std::move(ended.condition), true});
+  }
+  told.merge(remaining);
+  told_ = std::move(told);
   return news;
 }
 

@@ -60,7 +60,7 @@ void Consequences::act(Partition& partition, const Attempt& attempt, const Actio
     case What::kRestoreSession:
       return restore_session(partition, attempt);
     case What::kWaitForRoom:
-      return partition.wait_for_room(failure.text);
+      return partition.wait_for_room(located_text(failure));
     case What::kCount:
       return count_and_decide(partition, attempt);
     case What::kRetry:

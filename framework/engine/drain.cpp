@@ -5,6 +5,8 @@
 
 #include <utility>
 
+#include "message/partition_name.hpp"
+
 namespace pawl::engine {
 
 DrainGoal::DrainGoal(const std::vector<TopicPartition>& partitions,
@@ -76,8 +78,8 @@ std::string left_behind_text(const TopicPartition& partition, const DrainView& v
       view.reached < 0 ? std::string("before its first offset")
                        : fmt::format("before offset {}{}", view.reached,
                                      view.goal ? fmt::format(" of {}", *view.goal) : std::string());
-  return fmt::format("{}[{}] is {} {}", partition.topic, partition.partition,
-                     view.halted ? "halted" : "paused", place);
+  return fmt::format("{} is {} {}", message::name_of(partition), view.halted ? "halted" : "paused",
+                     place);
 }
 
 }  // namespace pawl::engine

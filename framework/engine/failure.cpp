@@ -7,12 +7,14 @@
 
 #include "dead_letters/store/dead_letters.hpp"
 #include "engine/leased_call.hpp"
+#include "handlers/handler_statement.hpp"
 #include "handlers/leased_handler.hpp"
 #include "message/message_error.hpp"
 #include "pawl/errors.hpp"
 #include "postgres/error.hpp"
 #include "postgres/session.hpp"
 #include "text/bounded.hpp"
+#include "text/located.hpp"
 
 namespace pawl::engine {
 namespace {
@@ -92,6 +94,10 @@ std::string sqlstate_text(const Failure& failure) {
   return failure.sqlstate.empty() ? "" : fmt::format(" (SQLSTATE {})", failure.sqlstate);
 }
 
+std::string located_text(const Failure& failure) {
+  return texts::located(failure.statement, failure.text);
+}
+
 std::string told(const Failure& failure, bool with_detail) {
   if (!with_detail || failure.detail.empty())
     return failure.text;
@@ -111,11 +117,18 @@ Failure explain(const std::exception_ptr& error, bool session_alive) {
     failure.detail = e.detail();
     failure.origin = e.origin();
     failure.own_statement = e.is_of_own_statement();
+    // It is an earlier statement that failed.
+    if (failure.sqlstate != "25P02")
+      failure.statement = e.statement();
+  } catch (const postgres::UnexpectedRows& e) {
+    failure.text = e.what();
+    failure.reason = ledger::dead_reason::kError;
+    failure.statement = e.statement();
   } catch (const pqxx::sql_error& e) {
     failure = from_report(e);
     // libpqxx does not pass on where it was raised.
     failure.origin.nested = true;
-    failure.statement = e.query();
+    failure.code_sql = e.query();
   } catch (const LeasePending& e) {
     failure.text = e.what();
     failure.pending = e.wait();
@@ -127,6 +140,9 @@ Failure explain(const std::exception_ptr& error, bool session_alive) {
     failure = permanent(e.what(), e.reason());
   } catch (const message::MessageError& e) {
     failure = permanent(e.what(), ledger::dead_reason::kUndecodable);
+  } catch (const handlers::UnsuitableStatement& e) {
+    failure = permanent(e.what(), ledger::dead_reason::kPermanent);
+    failure.statement = e.statement();
   } catch (const PermanentError& e) {
     failure = permanent(e.what(), ledger::dead_reason::kPermanent);
   } catch (const NotDone& e) {

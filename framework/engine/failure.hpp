@@ -46,8 +46,10 @@ struct Failure {
   std::optional<ledger::Halt> halt = {};
   postgres::ErrorOrigin origin = {};  ///< of what the server raised, as far as it is known
   bool own_statement = false;         ///< raised by a statement of pawl's own
-  /// What code ran, where a statement of code's failed; empty: unknown.
+  /// Name of the handler's statement that failed: "sql[0]"; empty: it was none, or is unknown.
   std::string statement = {};
+  /// What code ran, where a statement of code's failed; empty: unknown.
+  std::string code_sql = {};
 
   /// It ran into a limit of time behind another transaction's lock.
   [[nodiscard]] bool waited_for_lock() const {
@@ -77,6 +79,9 @@ struct Failure {
 
 /// " (SQLSTATE 23505)", for behind a text; empty where there is none.
 [[nodiscard]] std::string sqlstate_text(const Failure& failure);
+
+/// "sql[0]: no such account", where nothing else names the statement.
+[[nodiscard]] std::string located_text(const Failure& failure);
 
 /// What observers and logs are told: `text`, and PostgreSQL's DETAIL where log.error_details asks
 /// for it.

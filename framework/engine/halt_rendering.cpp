@@ -13,6 +13,7 @@
 #include "dead_letters/store/dead_letters.hpp"
 #include "handlers/handler_statement.hpp"
 #include "text/count.hpp"
+#include "text/located.hpp"
 
 namespace pawl::engine {
 namespace {
@@ -61,7 +62,7 @@ constexpr std::string_view kFindLost = "Find out which messages were lost, then 
 // ---- what happened -----------------------------------------------------------------------------
 
 std::string with_sqlstate(const Reading& reading) {
-  const auto& cause = reading.halt.cause;
+  const auto cause = texts::located(reading.of(parameter::kStatement), reading.halt.cause);
   return reading.has(parameter::kSqlstate)
              ? fmt::format("{} (SQLSTATE {})", cause, reading.of(parameter::kSqlstate))
              : cause;
@@ -349,7 +350,7 @@ constexpr auto kRows = std::to_array<Row>({
     {code::kProcessCrashed, with_sqlstate, kOthersContinue, kFixResumeOrSkip, resume_or_skip},
     {code::kFetchCrashed, fetch_crashed, kOthersContinue,
      "Give the process more memory and resume the partition, or skip the message. If the batch "
-     "contains more messages, find its end with kafka-dump-log.sh on the broker, then set the "
+     "contains more messages, find its end with `kafka-dump-log.sh` on the broker, then set the "
      "offset",
      after_crash_of_fetch},
     {code::kLogStartMoved, log_start_moved, kNothingSkipped,
@@ -365,7 +366,7 @@ constexpr auto kRows = std::to_array<Row>({
     {code::kBatchUnreadable, batch_unreadable, kNothingSkipped,
      "Let a replica with an intact batch become leader, or upgrade pawl, then resume the "
      "partition. "
-     "To continue without these records, find the end of the batch with kafka-dump-log.sh on the "
+     "To continue without these records, find the end of the batch with `kafka-dump-log.sh` on the "
      "broker, then set the offset",
      resume_or_set},
     {code::kOffsetRowMissing, offset_row_missing, kNothingSkipped,
@@ -489,7 +490,7 @@ std::vector<HaltField> halt_fields(const ledger::Halt& halt) {
   std::vector<HaltField> fields{{"halt_kind", halt.kind}, {"halt_code", halt.code}};
   for (const auto* const name :
        {parameter::kIdempotencyKey, parameter::kRemoteKey, parameter::kUnknownSince,
-        parameter::kSqlstate, parameter::kAttempts}) {
+        parameter::kStatement, parameter::kSqlstate, parameter::kAttempts}) {
     if (const auto number = halt.number(name))
       fields.emplace_back(name, *number);
     else if (auto value = halt.parameter(name); !value.empty())

@@ -94,6 +94,7 @@ AttemptHalt halt_of(const FailureOptions& options, const Attempt& attempt, Actio
   } else {
     halt = ledger::make_halt(code_of(attempt, what));
     halt.cause = failure.text;
+    set(halt, parameter::kStatement, failure.statement);
     set(halt, parameter::kSqlstate, failure.sqlstate);
     if (of_message && failure.reason != ledger::dead_reason::kError)
       set(halt, parameter::kReason, failure.reason);

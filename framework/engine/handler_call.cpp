@@ -32,10 +32,9 @@ Response call_handler(postgres::Session& session, const std::function<Response()
 void require_fits(const handlers::Binding& binding, const Response& response) {
   if (!response || response->size() <= binding.max_response)
     return;
-  throw Unfit(
-      ledger::dead_reason::kPermanent,
-      fmt::format("{}: its response has {} bytes; idempotency.max_response allows {}",
-                  handlers::handler_text(binding.label), response->size(), binding.max_response));
+  throw Unfit(ledger::dead_reason::kPermanent,
+              fmt::format("the response has {} bytes; idempotency.max_response allows {}",
+                          response->size(), binding.max_response));
 }
 
 void tell_duplicate(const Observers& observers, const handlers::Binding& binding,

@@ -1,11 +1,8 @@
 #include "engine/leased_call.hpp"
 
-#include <fmt/format.h>
-
 #include <utility>
 
 #include "engine/halt_texts.hpp"
-#include "handlers/handler_statement.hpp"
 #include "message/message_error.hpp"
 #include "pawl/errors.hpp"
 
@@ -161,9 +158,7 @@ void LeasedCall::call(const Message& message) {
       auto lease = lease_for(deadline);
       const auto found = binding_.leased->reconcile(lease, message);
       if (found.how() == Found::How::kUnknown) {
-        throw NotDone(fmt::format(
-            "{}: the remote service does not know yet whether an earlier call succeeded",
-            handlers::handler_text(binding_.label)));
+        throw NotDone("the remote service does not know yet whether an earlier call succeeded");
       }
       if (found.how() == Found::How::kDone) {
         response_ = found.response();

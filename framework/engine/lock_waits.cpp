@@ -8,7 +8,7 @@ namespace pawl::engine {
 void LockWaits::failed(const TopicPartition& partition, std::int64_t offset,
                        const Failure& failure) {
   if (failure.waited_for_lock()) {
-    waited(partition, offset, failure.text);
+    waited(partition, offset, located_text(failure));
   } else if (failure.kind != postgres::FailureClass::kConnection) {
     ended(partition, offset);
   }
@@ -116,6 +116,7 @@ std::vector<LockWaits::Blocked> LockWaits::blocked(
     one.partition = name;
     one.since = first->second.since;
     one.messages = static_cast<std::int64_t>(partition.waits.size());
+    one.blocking_pid = partition.sessions.empty() ? 0 : partition.sessions.front().pid;
     one.cause = partition.sessions.empty()
                     ? first->second.why
                     : ledger::text_of(partition.sessions) + ": " + first->second.why;

@@ -52,7 +52,8 @@ class LockWaits {
     Timestamp since;
     std::int64_t messages = 0;  ///< that wait by themselves
     std::string cause;
-    bool lasting = false;  ///< a message has waited for as long as the bound
+    bool lasting = false;           ///< a message has waited for as long as the bound
+    std::int32_t blocking_pid = 0;  ///< as Condition::blocking_pid
   };
   /// Partitions of which a message waits. Forgets those that are not `at_work`: an attempt may have
   /// ended after its partition had left or was paused.

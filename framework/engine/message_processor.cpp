@@ -7,11 +7,11 @@
 #include "engine/failure.hpp"
 #include "engine/handler_call.hpp"
 #include "engine/stopwatch.hpp"
-#include "handlers/handler_statement.hpp"
 #include "ledger/rows.hpp"
 #include "message/idempotency_key.hpp"
 #include "message/traceparent.hpp"
 #include "pawl/errors.hpp"
+#include "text/located.hpp"
 
 namespace pawl::engine {
 
@@ -62,6 +62,8 @@ void MessageProcessor::emit_buried(const InHand& hand, const Buried& buried) con
                              hand, burial.error);
   std::string due_at;
   std::vector<EventField> fields;
+  if (!burial.statement.empty())
+    fields.push_back({"statement", std::string_view(burial.statement)});
   if (burial.attempts > 0)
     fields.push_back({"attempts", std::int64_t{burial.attempts}});
   if (scheduled) {
@@ -164,8 +166,7 @@ Outcome MessageProcessor::process_without_key(postgres::Session& session, InHand
   }
   throw Unfit(
       ledger::dead_reason::kMissingKey,
-      fmt::format("{}: the message has no idempotency key ({})",
-                  handlers::handler_text(hand.binding().label), std::get<NoKey>(hand.key).why));
+      fmt::format("the message has no idempotency key ({})", std::get<NoKey>(hand.key).why));
 }
 
 std::optional<postgres::NextStart> MessageProcessor::prepare_next() {
@@ -419,7 +420,8 @@ void MessageProcessor::set_aside(postgres::Session& session, const MessageStep& 
   hand.route = subject.binding;
   hand.key = Key{subject.key};
   if (policy == FailurePolicy::kSkip) {
-    skip(session, hand, ledger::storable_text(burial.error, 1000), true);
+    skip(session, hand, ledger::storable_text(texts::located(burial.statement, burial.error), 1000),
+         true);
     return;
   }
   postgres::Frame frame(session, {});

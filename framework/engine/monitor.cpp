@@ -9,9 +9,11 @@
 #include <utility>
 #include <vector>
 
+#include "config/redact.hpp"
 #include "ledger/blocking_sessions.hpp"
 #include "ledger/instant.hpp"
 #include "ledger/stalled_sessions.hpp"
+#include "message/partition_name.hpp"
 #include "pawl/consumer.hpp"
 #include "text/bounded.hpp"
 
@@ -41,7 +43,7 @@ std::string names_of(const std::vector<TopicPartition>& partitions) {
   std::vector<std::string> names;
   for (const auto& one : partitions) {
     if (names.size() < kMostNames)
-      names.push_back(fmt::format("{}[{}]", one.topic, one.partition));
+      names.push_back(message::name_of(one));
   }
   auto text = fmt::format("{}", fmt::join(names, ", "));
   if (partitions.size() > names.size())
@@ -96,7 +98,11 @@ void Monitor::run() {
       }
       if (now >= next_ends) {
         next_ends = now + kLogEndInterval;
-        ask_log_ends();
+        // Without a partition, only the topics show that Kafka responds again.
+        if (context_.kafka_reachable.is_away() && context_.board.all().empty())
+          check_topics();
+        else
+          ask_log_ends();
       }
     } catch (const kafka::KafkaError& error) {
       // The next round asks again.
@@ -130,13 +136,14 @@ std::vector<Condition> Monitor::conditions() const {
            [this](const auto& partition) { return context_.board.is_at_work(partition); })) {
     auto& condition = found.emplace_back();
     condition.kind = Condition::Kind::kPartitionBlocked;
-    condition.subject = fmt::format("{}[{}]", blocked.partition.topic, blocked.partition.partition);
+    condition.subject = message::name_of(blocked.partition);
     condition.topic = blocked.partition.topic;
     condition.partition = blocked.partition.partition;
     condition.since = blocked.since;
     condition.messages = waiting_in(blocked.partition, blocked.messages);
     condition.cause = texts::bounded(blocked.cause, texts::kLongestCause);
     condition.lasting = blocked.lasting;
+    condition.blocking_pid = blocked.blocking_pid;
   }
   if (auto kafka = kafka_condition(
           context_.kafka_reachable.outage(), context_.options.kafka.bootstrap_servers,
@@ -161,7 +168,7 @@ void Monitor::tell_conditions() {
   std::erase_if(lasting, [](const Condition& condition) {
     return !condition.lasting || condition.kind == Kind::kKafkaUnreachable;
   });
-  for (const auto& [condition, ended] : conditions_.look(lasting, Clock::now())) {
+  for (const auto& [condition, ended, partitions] : conditions_.look(lasting, Clock::now())) {
     const bool blocked = condition.kind == Kind::kPartitionBlocked;
     Event event;
     event.topic = condition.topic;
@@ -172,13 +179,24 @@ void Monitor::tell_conditions() {
       event.step = ended ? Step::kRemoteServiceReachable : Step::kRemoteServiceUnreachable;
       event.endpoint = condition.subject;
     }
-    const auto detail =
+    auto detail =
         ended ? std::string() : fmt::format("{}. Retrying; no attempt is counted", condition.cause);
+    if (!ended && condition.blocking_pid != 0) {
+      detail += fmt::format(". To terminate the session: `{}`. {}",
+                            config::psql_text(context_.options.postgres.url,
+                                              ledger::termination_sql(condition.blocking_pid)),
+                            ledger::kTerminationRoles);
+    }
+    const auto names = names_of(partitions);
     const auto since = ledger::to_string(condition.since);
     std::vector<EventField> fields;
     if (!ended) {
       fields.push_back({"since", std::string_view(since)});
       fields.push_back({"messages", condition.messages});
+    }
+    if (!ended && condition.blocking_pid != 0) {
+      fields.push_back({"blocking_pid", std::int64_t{condition.blocking_pid}});
+      fields.push_back({"partitions", std::string_view(names)});
     }
     event.detail = detail;
     event.fields = fields;

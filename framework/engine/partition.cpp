@@ -10,6 +10,7 @@
 
 #include "engine/halt_rendering.hpp"
 #include "message/traceparent.hpp"
+#include "text/located.hpp"
 
 namespace pawl::engine {
 namespace {
@@ -475,10 +476,14 @@ void Partition::tell_halted(const ledger::Halt& halt, std::string_view tracepare
   const auto sqlstate = halt.parameter(ledger::halt_parameter::kSqlstate);
   const auto key = halt.parameter(ledger::halt_parameter::kIdempotencyKey);
   const auto reason = halt.parameter(ledger::halt_parameter::kReason);
+  const auto statement = halt.parameter(ledger::halt_parameter::kStatement);
   auto text = halt_text(halt, context_.options, name());
-  // It is a field of the line.
-  if (const auto at = text.find(fmt::format(" (SQLSTATE {})", sqlstate)); at != std::string::npos)
-    text.erase(at, std::string_view(" (SQLSTATE )").size() + sqlstate.size());
+  // They are fields of the line.
+  for (const auto& field :
+       {fmt::format(" (SQLSTATE {})", sqlstate), texts::located(statement, "")}) {
+    if (const auto at = text.find(field); at != std::string::npos)
+      text.erase(at, field.size());
+  }
   std::vector<EventField> fields;
   const auto named = halt_fields(halt);
   for (const auto& [field, value] : named) {

@@ -1,8 +1,10 @@
 #include "engine/position_checks.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "text/bounded.hpp"
+#include "text/located.hpp"
 
 namespace pawl::engine {
 namespace {
@@ -49,8 +51,9 @@ ledger::Halt after_earlier_halt(ledger::Halt halt, const ledger::Acquired& acqui
   if (acquired.state != ledger::PartitionState::kHalted)
     return halt;
   halt.parameters[parameter::kEarlierHalt] = acquired.halt.code;
-  if (!acquired.halt.cause.empty())
-    halt.parameters[parameter::kEarlierCause] = acquired.halt.cause;
+  auto cause = texts::located(acquired.halt.parameter(parameter::kStatement), acquired.halt.cause);
+  if (!cause.empty())
+    halt.parameters[parameter::kEarlierCause] = std::move(cause);
   return halt;
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/assignment_halts.hpp"
 #include "engine/first_positions.hpp"
 #include "kafka/answers.hpp"
 #include "ledger/register_view.hpp"
@@ -139,10 +140,9 @@ PositionAnswer Positions::acquire(postgres::Session& session, const TopicPartiti
   }
   auto acquired = context_.offsets.acquire(session, partition, context_.owner);
   if (!acquired) {
-    if (source && partition.partition < source->partitions) {
-      auto halt = ledger::make_halt(ledger::halt_code::kOffsetRowMissing);
-      halt.parameters[ledger::halt_parameter::kPartitions] = std::to_string(source->partitions);
-      return Refused{std::nullopt, std::move(halt)};
+    if (source) {
+      if (auto halt = halt_of_missing_row(partition.partition, source->partitions))
+        return Refused{std::nullopt, *std::move(halt)};
     }
     context_.offsets.add_partition(session, partition);
     acquired = context_.offsets.acquire(session, partition, context_.owner);
@@ -180,12 +180,10 @@ PositionAnswer Positions::acquire(postgres::Session& session, const TopicPartiti
 
 std::optional<ledger::Halt> Positions::unservable(const TopicPartition& partition,
                                                   ledger::Position stored) const {
-  const auto ranges = context_.kafka.log_ranges({partition}, kafka::kAnswerTimeout);
-  auto range = kafka::answered(ranges, partition);
-  // Beyond the stable end is not beyond the log: transactions may be open there.
-  if (stored.next() > range.end)
-    range.end = context_.kafka.high_watermark(partition, kafka::kAnswerTimeout);
-  return outside_log(stored, range);
+  const auto logs =
+      whole_logs(context_.kafka, context_.kafka.log_ranges({partition}, kafka::kAnswerTimeout),
+                 {{partition, stored}}, kafka::kAnswerTimeout);
+  return outside_log(stored, kafka::answered(logs, partition));
 }
 
 }  // namespace pawl::engine

@@ -32,6 +32,8 @@ void emit_failed(const Attempt& attempt, Action::What what, std::uint32_t attemp
     fields.push_back({"max_attempts", std::int64_t{most}});
   if (what == What::kRetry)
     fields.push_back({"retry_in_ms", std::int64_t{failure.retry_after.count()}});
+  if (!failure.statement.empty())
+    fields.push_back({"statement", std::string_view(failure.statement)});
   Event event{Step::kAttemptFailed};
   event.handler = handler;
   event.key = attempt.subject.key;
@@ -73,6 +75,7 @@ ledger::Burial burial_of(const FailureOptions& options, const Attempt& attempt,
   burial.handler = handler_of(attempt);
   burial.idempotency_key = attempt.subject.key;
   burial.sqlstate = failure.sqlstate;
+  burial.statement = failure.statement;
   burial.error = failure.text;
   burial.error_detail = failure.detail;
   burial.attempts = attempts;

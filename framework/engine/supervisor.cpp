@@ -225,17 +225,9 @@ bool Supervisor::connect() {
     const std::scoped_lock lock(stop_mutex_);
     awaited_ = what;
   };
-  std::string last_problem;
-  const auto report = [&](Warning warning, std::string problem) {
-    if (problem == last_problem)
-      return;
-    last_problem = std::move(problem);
-    await(last_problem);
-    warn(warning, last_problem);
-  };
   const auto wait_for_database = [&](const std::string& why) {
+    await(fmt::format("{}. Waiting for PostgreSQL", why));
     database_reachable_.failed(why);
-    report(Warning::kDatabaseUnreachableAtStart, fmt::format("{}. Waiting for PostgreSQL", why));
   };
   while (!stop_) {
     auto pause = backoff.next();
@@ -259,9 +251,8 @@ bool Supervisor::connect() {
         await("");
         return true;
       } catch (const kafka::KafkaError& error) {
+        await(fmt::format("{}. Waiting for Kafka", error.what()));
         kafka_reachable_.failed(error.what());
-        report(Warning::kKafkaUnreachableAtStart,
-               fmt::format("{}. Waiting for Kafka", error.what()));
         pause = std::min(pause, kKafkaRetry);
         show_kafka_wait(session);
       }
@@ -441,15 +432,16 @@ void Supervisor::on_revoked(const std::vector<TopicPartition>& partitions, bool 
   revocation_ = revocation;
   for (auto& [worker, mine] : by_worker) {
     auto* const w = worker;
-    w->revoke(std::move(mine), lost, [revocation, w] {
+    w->revoke(std::move(mine), [revocation, w] {
       const std::scoped_lock lock(revocation->mutex);
       revocation->pending.erase(w);
     });
   }
-  if (lost) {
-    // Kafka has given them away already: nobody waits for us.
+  // Kafka does not wait for partitions that this process has lost, for example because its session
+  // expired. The workers release them as after any revocation: no process may get them for as long
+  // as Kafka is unreachable, and status must not show this one as their owner.
+  if (lost)
     revocation->deadline = Clock::now();
-  }
   finish_revocation();
 }
 
@@ -490,6 +482,12 @@ void Supervisor::on_kafka_error(kafka::ErrorKind kind, const std::string& text, 
   if (fatal) {
     fatal_ =
         fmt::format("Kafka has permanently ended the group membership of this process: {}", text);
+    return;
+  }
+  // In an outage, the errors of single brokers are its causes.
+  if (kind == kafka::ErrorKind::kAllBrokersDown ||
+      (kind == kafka::ErrorKind::kBrokerFailed && kafka_reachable_.is_away())) {
+    kafka_reachable_.failed(text);
     return;
   }
   warn(Warning::kKafkaErrorReported, text);

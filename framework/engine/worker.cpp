@@ -82,16 +82,12 @@ void Worker::assign(std::shared_ptr<kafka::PartitionStream> stream) {
   });
 }
 
-void Worker::revoke(std::vector<TopicPartition> partitions, bool lost, std::function<void()> done) {
-  const bool posted = mailbox_.post([this, partitions = std::move(partitions), lost, done] {
+void Worker::revoke(std::vector<TopicPartition> partitions, std::function<void()> done) {
+  const bool posted = mailbox_.post([this, partitions = std::move(partitions), done] {
     Leaving leaving{{}, done};
     for (const auto& name : partitions) {
-      // Who lost them to another already waits for nothing.
-      if (lost) {
-        drop(name, false);
-      } else if (!let_go(name)) {
+      if (!let_go(name))
         leaving.partitions.push_back(name);
-      }
     }
     leaving_.push_back(std::move(leaving));
     finish_leaving();

@@ -44,7 +44,7 @@ class Worker {
   // From the group thread:
   void assign(std::shared_ptr<kafka::PartitionStream> stream);
   /// `done` is called on the worker's thread once the partitions are finished and let go of.
-  void revoke(std::vector<TopicPartition> partitions, bool lost, std::function<void()> done);
+  void revoke(std::vector<TopicPartition> partitions, std::function<void()> done);
   /// Finishes the message in hand, gives up connecting, releases everything, ends the thread.
   void stop();
   /// Breaks the PostgreSQL call in progress, if any.

@@ -12,16 +12,16 @@ namespace pawl::handlers {
 
 BatchSqlHandler::BatchSqlHandler(const HandlerPlace& place, const HandlerOptions& options,
                                  std::size_t max_response, const std::string& schema) {
-  for (const auto& [label, from, responds] : written_statements(place, options)) {
+  for (const auto& [name, label, from, responds] : written_statements(place, options)) {
     auto text = SqlText::parse_batch(from.text);
-    Entry entry{
-        label, postgres::application_statement(next_sql_name(), text.sql()), {}, from.where, {}};
+    Entry entry{name, label,      postgres::application_statement(next_sql_name(), text.sql()),
+                {},   from.where, {}};
     for (auto& value : std::move(text).parameters())
       entry.columns.push_back(column_of(std::move(value)));
     if (responds) {
       entry.response = entry.statement.text;
       entry.statement.text = batch_response_sql(
-          entry.response, {label, max_response, std::nullopt, schema}, entry.columns.size());
+          entry.response, {max_response, std::nullopt, schema}, entry.columns.size());
       entry.statement.rule = kBatchResponseColumns;
       stores_responses_ = true;
     }
@@ -75,7 +75,7 @@ std::vector<Response> BatchSqlHandler::apply_batch(postgres::Frame& frame,
   for (const auto& entry : entries_) {
     postgres::ParameterTypes types;
     if (!entry.columns.empty())
-      types = frame.types_of(entry.statement, entry.label);
+      types = frame.types_of(entry.statement, entry.name);
     postgres::Parameters parameters;
     for (std::size_t i = 0; i < entry.columns.size(); ++i)
       parameters.add_text(array_of(entry, types, i, batch));
@@ -86,7 +86,7 @@ std::vector<Response> BatchSqlHandler::apply_batch(postgres::Frame& frame,
       parameters.add_integer(batch.claim->scope);
       parameters.add_text(batch.claim->keys);
     }
-    frame.defer(entry.statement, std::move(parameters), std::nullopt, entry.label);
+    frame.defer(entry.statement, std::move(parameters), std::nullopt, entry.name);
   }
   return {};
 }
@@ -97,7 +97,7 @@ std::string BatchSqlHandler::array_of(const Entry& entry, const postgres::Parame
   const auto& value = values_[column];
   const auto binding = binding_of(value.rendered, types[parameter]);
   if (binding == BoundAs::kRefused)
-    throw_unbindable(described(entry), types);
+    throw_unbindable(described(entry), entry.name, types);
   if (!value.is_record)
     return batch.columns[column].array_of(batch.places);
   postgres::ArrayElements elements;

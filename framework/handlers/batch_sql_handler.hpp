@@ -31,6 +31,7 @@ class BatchSqlHandler final : public BatchHandler {
 
  private:
   struct Entry {
+    std::string name;  ///< of WrittenStatement
     std::string label;
     postgres::Statement statement;
     std::vector<std::size_t> columns;  ///< of its parameters, in values_

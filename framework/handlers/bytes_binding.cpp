@@ -83,10 +83,10 @@ std::optional<std::string> binding_problem(const DescribedStatement& statement,
   return std::nullopt;
 }
 
-void throw_unbindable(const DescribedStatement& statement, const postgres::ParameterTypes& types) {
+void throw_unbindable(const DescribedStatement& statement, const std::string& name,
+                      const postgres::ParameterTypes& types) {
   // As the server says it of types that do not fit: any message would fail.
-  throw postgres::Error("42804", fmt::format("{}: {}", statement.label,
-                                             binding_problem(statement, types).value_or("")));
+  throw postgres::Error("42804", binding_problem(statement, types).value_or("")).of_statement(name);
 }
 
 namespace {

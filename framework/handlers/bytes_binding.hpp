@@ -36,8 +36,9 @@ enum class BoundAs {
 [[nodiscard]] std::optional<std::string> binding_problem(const DescribedStatement& statement,
                                                          const postgres::ParameterTypes& types);
 
-/// Throws for a statement that has one: the database has changed since require_bindable().
-[[noreturn]] void throw_unbindable(const DescribedStatement& statement,
+/// Throws for a statement that has one: the database has changed since require_bindable(). `name`:
+/// postgres::Error::statement().
+[[noreturn]] void throw_unbindable(const DescribedStatement& statement, const std::string& name,
                                    const postgres::ParameterTypes& types);
 
 /// Asks the server of every statement of the configuration, and throws FatalError for the first

@@ -51,7 +51,7 @@ Response FunctionHandler::apply(postgres::Frame& frame, const Message& message,
   }
   parameters.add_text(headers_json(message));
   parameters.add_integer(message::milliseconds_of(message.timestamp()));
-  frame.defer(statement_, std::move(parameters), std::nullopt, label_);
+  frame.defer(statement_, std::move(parameters), std::nullopt, "function");
   return std::nullopt;
 }
 

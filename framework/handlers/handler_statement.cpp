@@ -40,16 +40,18 @@ std::vector<WrittenStatement> written_statements(const HandlerPlace& place,
   std::vector<WrittenStatement> statements;
   for (std::size_t i = 0; i < options.sql.size(); ++i) {
     const auto& sql = options.sql[i];
-    statements.push_back({label(fmt::format("sql[{}]", i)), sql,
-                          !response.statement.empty() && sql.name == response.statement});
+    const auto name = fmt::format("sql[{}]", i);
+    statements.push_back(
+        {name, label(name), sql, !response.statement.empty() && sql.name == response.statement});
   }
   if (!response.text.empty())
-    statements.push_back({label("response"), {response.text, std::nullopt, response.where}, true});
+    statements.push_back(
+        {"response", label("response"), {response.text, std::nullopt, response.where}, true});
   return statements;
 }
 
-std::string said_label(const std::string& handler, std::size_t index) {
-  return fmt::format("handler {}, statement {}", handler, index + 1);
+std::string said_name(std::size_t index) {
+  return fmt::format("statements[{}]", index);
 }
 
 HandlerStatement::HandlerStatement(std::string sql, std::optional<std::uint64_t> expect_rows,

@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "pawl/errors.hpp"
 #include "pawl/options.hpp"
 #include "postgres/statement.hpp"
 
@@ -29,7 +31,8 @@ struct HandlerPlace {
 
 /// A statement of the configuration, as its handler runs it.
 struct WrittenStatement {
-  std::string label;  ///< in errors: "handler[0].sql[1] (payment)", "handler[0].response (payment)"
+  std::string name;   ///< within its handler, as errors of a message have it: "sql[1]", "response"
+  std::string label;  ///< in other errors: "handler[0].sql[1] (payment)"
   SqlStatement written;
   bool responds = false;  ///< what it returns is the message's response
 };
@@ -38,8 +41,21 @@ struct WrittenStatement {
 [[nodiscard]] std::vector<WrittenStatement> written_statements(const HandlerPlace& place,
                                                                const HandlerOptions& options);
 
-/// What a statement that code says is called: "handler payment, statement 2".
-[[nodiscard]] std::string said_label(const std::string& handler, std::size_t index);
+/// What a statement that code says is called within its handler: "statements[1]".
+[[nodiscard]] std::string said_name(std::size_t index);
+
+/// A statement that code says is unsuitable, whatever the message.
+class UnsuitableStatement : public PermanentError {
+ public:
+  UnsuitableStatement(std::string statement, const std::string& what)
+      : PermanentError(what), statement_(std::move(statement)) {}
+
+  /// Its said_name().
+  [[nodiscard]] const std::string& statement() const { return statement_; }
+
+ private:
+  std::string statement_;
+};
 
 /// Whether sessions keep the statement prepared.
 enum class Prepared { kOnce, kNever };

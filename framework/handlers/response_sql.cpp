@@ -19,16 +19,6 @@ std::string bytes_of(std::string_view value) {
       value);
 }
 
-std::string literal(std::string_view text) {
-  std::string quoted = "'";
-  for (const char c : text) {
-    quoted += c;
-    if (c == '\'')
-      quoted += c;
-  }
-  return quoted + "'";
-}
-
 /// The statement as the query pawl_response of a WITH: the last one of its own, for what changes
 /// rows must stand at the top (PostgreSQL manual, 7.8.4). Lines of their own: it may hold comments.
 std::string as_query(std::string_view sql) {
@@ -58,11 +48,10 @@ std::optional<std::string> response_problem(std::string_view sql) {
 
 std::string response_sql(std::string_view sql, const ResponseRules& rules) {
   return fmt::format(
-      "{} SELECT {}.store_response({}, (SELECT count(*) FROM pawl_response), {}, {}, {})"
+      "{} SELECT {}.store_response((SELECT count(*) FROM pawl_response), {}, {}, {})"
       " FROM (SELECT (SELECT * FROM pawl_response LIMIT 1) AS value) one",
-      as_query(sql), rules.schema, literal(rules.label),
-      rules.expect_rows ? std::to_string(*rules.expect_rows) : "NULL", bytes_of("one.value"),
-      rules.most_bytes);
+      as_query(sql), rules.schema, rules.expect_rows ? std::to_string(*rules.expect_rows) : "NULL",
+      bytes_of("one.value"), rules.most_bytes);
 }
 
 std::string batch_response_sql(std::string_view sql, const ResponseRules& rules,
@@ -71,10 +60,10 @@ std::string batch_response_sql(std::string_view sql, const ResponseRules& rules,
   return fmt::format(
       "{}, pawl_responses (place, response) AS MATERIALIZED ("
       "SELECT * FROM pawl_response UNION ALL SELECT NULL, NULL WHERE false)"
-      " SELECT {}.store_responses({}, {}, ${}::integer, ${}::text[],"
+      " SELECT {}.store_responses({}, ${}::integer, ${}::text[],"
       " array_agg(r.place::bigint), array_agg({})) FROM pawl_responses r",
-      as_query(sql), rules.schema, literal(rules.label), rules.most_bytes, parameters + 1,
-      parameters + 2, bytes_of("r.response"));
+      as_query(sql), rules.schema, rules.most_bytes, parameters + 1, parameters + 2,
+      bytes_of("r.response"));
 }
 
 }  // namespace pawl::handlers

@@ -10,7 +10,6 @@ namespace pawl::handlers {
 
 /// How what a statement returns is stored as a response.
 struct ResponseRules {
-  std::string label;                         ///< of the statement, for errors
   std::size_t most_bytes = 0;                ///< idempotency.max_response
   std::optional<std::uint64_t> expect_rows;  ///< as of any statement; nullopt: none or one
   std::string schema;                        ///< pawl's

@@ -79,7 +79,7 @@ std::unique_ptr<Handler> make_handler(const HandlerOptions& options, const std::
     return std::make_unique<FunctionHandler>(HandlerPlace{position, options.name}, options.function,
                                              options.where);
   if (!options.http.empty())
-    return std::make_unique<HttpHandler>(label, options.http, max_response);
+    return std::make_unique<HttpHandler>(options.http, max_response);
   const auto& arounds = registry.around_functions();
   if (const auto* function = registry.find_batch_handler(options.name))
     return std::make_unique<BatchCodeHandler>(label, inside(arounds, label, *function));
@@ -101,8 +101,7 @@ std::unique_ptr<Handler> make_handler(const HandlerOptions& options, const std::
                      options.where, options.name)});
   }
   if (gives_statements != nullptr)
-    return std::make_unique<StatementHandler>(label, inside(arounds, label, *gives_statements),
-                                              schema);
+    return std::make_unique<StatementHandler>(inside(arounds, label, *gives_statements), schema);
   return std::make_unique<CodeHandler>(inside(arounds, label, *function));
 }
 

@@ -27,7 +27,7 @@ SequenceFindings check_sequences(postgres::Session& session, const std::string& 
     found.problems.push_back(
         fmt::format("the sequence of {} is out of sync with its table, which contains {}. INSERT "
                     "fails with a duplicate "
-                    "key. Logical replication does not copy sequences. Run: {}",
+                    "key. Logical replication does not copy sequences. Run:\n  {}",
                     column, highest, repair));
   }
   return found;

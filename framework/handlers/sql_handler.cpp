@@ -17,15 +17,15 @@ const postgres::ParameterTypes kNoTypes;
 
 SqlHandler::SqlHandler(const HandlerPlace& place, const HandlerOptions& options,
                        std::size_t max_response, const std::string& schema) {
-  for (const auto& [label, from, responds] : written_statements(place, options)) {
+  for (const auto& [name, label, from, responds] : written_statements(place, options)) {
     auto text = SqlText::parse(from.text);
     // A response counts its rows by itself, so it never makes a message go alone.
     auto statement =
-        responds ? HandlerStatement(
-                       response_sql(text.sql(), {label, max_response, from.expect_rows, schema}),
-                       kResponseColumns)
-                 : HandlerStatement(text.sql(), from.expect_rows, schema);
-    entries_.push_back({label, std::move(text), std::move(statement), from.where, responds});
+        responds
+            ? HandlerStatement(response_sql(text.sql(), {max_response, from.expect_rows, schema}),
+                               kResponseColumns)
+            : HandlerStatement(text.sql(), from.expect_rows, schema);
+    entries_.push_back({name, label, std::move(text), std::move(statement), from.where, responds});
   }
 }
 
@@ -34,10 +34,10 @@ Response SqlHandler::apply(postgres::Frame& frame, const Message& message,
   for (const auto& entry : entries_) {
     const auto& statement = entry.statement.counted_by_reader();
     const auto& types =
-        entry.text.parameters().empty() ? kNoTypes : frame.types_of(statement, entry.label);
+        entry.text.parameters().empty() ? kNoTypes : frame.types_of(statement, entry.name);
     postgres::Parameters parameters;
     fill(entry, types, parameters, message, json);
-    frame.defer(statement, std::move(parameters), entry.statement.expect_rows(), entry.label);
+    frame.defer(statement, std::move(parameters), entry.statement.expect_rows(), entry.name);
   }
   return std::nullopt;
 }
@@ -64,7 +64,7 @@ void SqlHandler::fill(const Entry& entry, const postgres::ParameterTypes& types,
         parameters.add_optional_bytes(values[i].render_bytes(message, json, scratch));
         break;
       case BoundAs::kRefused:
-        throw_unbindable(described(entry), types);
+        throw_unbindable(described(entry), entry.name, types);
     }
   }
 }

@@ -29,6 +29,7 @@ class SqlHandler final : public Handler, private StatementPlanner {
 
  private:
   struct Entry {
+    std::string name;  ///< of WrittenStatement
     std::string label;
     SqlText text;
     HandlerStatement statement;

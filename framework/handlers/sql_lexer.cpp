@@ -39,7 +39,8 @@ class Lexer {
     if (c == ';')
       return single(SqlTokenKind::kSemicolon);
     if (is_digit(c)) {
-      skip_while([](char d) { return is_sql_word_character(d) || d == '.'; });
+      // As in PostgreSQL, a parameter or a string in dollar quotes may follow at once.
+      skip_while([](char d) { return is_word_start(d) || is_digit(d) || d == '.'; });
       return token(SqlTokenKind::kNumber);
     }
     if (is_word_start(c))
@@ -75,12 +76,13 @@ class Lexer {
 
   bool skip_to_continuation() {
     bool newline = false;
-    for (; at_ < text_.size(); ++at_) {
-      if (starts_with("--"))
-        at_ = std::min(text_.find_first_of("\r\n", at_), text_.size() - 1);
-      if (!is_space(peek()))
-        break;
-      newline = newline || peek() == '\n' || peek() == '\r';
+    while (starts_with("--") || is_space(peek())) {
+      if (is_space(peek())) {
+        newline = newline || peek() == '\n' || peek() == '\r';
+        ++at_;
+      } else {
+        at_ = std::min(text_.find_first_of("\r\n", at_), text_.size());
+      }
     }
     return newline && peek() == '\'';
   }

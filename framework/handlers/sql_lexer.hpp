@@ -32,8 +32,7 @@ struct SqlToken {
 /// A word as PostgreSQL compares keywords: ASCII letters in capitals.
 [[nodiscard]] std::string sql_keyword(std::string_view word);
 
-/// Whether c may stand within an unquoted name or a number: characters that must not touch a
-/// parameter.
+/// Whether c may stand within an unquoted name: characters that must not touch a parameter.
 [[nodiscard]] bool is_sql_word_character(char c);
 
 }  // namespace pawl::handlers

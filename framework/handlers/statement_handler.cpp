@@ -1,7 +1,5 @@
 #include "handlers/statement_handler.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <mutex>
 #include <utility>
@@ -15,12 +13,11 @@ namespace {
 
 using Statement = std::shared_ptr<const HandlerStatement>;
 
-/// Hands each statement that the function adds to `take`, with its label.
+/// Hands each statement that the function adds to `take`, with its index.
 template <typename Take>
 class Taker final : public Statements {
  public:
-  Taker(const std::string& handler, StatementTexts& texts, Take take)
-      : handler_(handler), texts_(texts), take_(std::move(take)) {}
+  Taker(StatementTexts& texts, Take take) : texts_(texts), take_(std::move(take)) {}
 
  private:
   void do_add(std::string_view sql, const pqxx::params& parameters,
@@ -29,11 +26,10 @@ class Taker final : public Statements {
     try {
       take_(texts_.find(sql, expect_rows), parameters, index);
     } catch (const SqlTextError& error) {
-      throw PermanentError(fmt::format("{}: {}", said_label(handler_, index), error.what()));
+      throw UnsuitableStatement(said_name(index), error.what());
     }
   }
 
-  const std::string& handler_;
   StatementTexts& texts_;
   Take take_;
   std::size_t added_ = 0;
@@ -78,15 +74,14 @@ std::shared_ptr<const HandlerStatement> StatementTexts::find(
 
 Response StatementHandler::apply(postgres::Frame& frame, const Message& message,
                                  message::JsonView& /*json*/) const {
-  Taker taker(label_, texts_,
-              [&](Statement statement, const pqxx::params& from, std::size_t index) {
-                postgres::Parameters parameters;
-                add_parameters(parameters, from);
-                const auto& plain = statement->counted_by_reader();
-                const auto expect_rows = statement->expect_rows();
-                frame.defer(part(std::move(statement), plain), std::move(parameters), expect_rows,
-                            said_label(label_, index));
-              });
+  Taker taker(texts_, [&](Statement statement, const pqxx::params& from, std::size_t index) {
+    postgres::Parameters parameters;
+    add_parameters(parameters, from);
+    const auto& plain = statement->counted_by_reader();
+    const auto expect_rows = statement->expect_rows();
+    frame.defer(part(std::move(statement), plain), std::move(parameters), expect_rows,
+                said_name(index));
+  });
   function_(taker, message);
   return std::nullopt;
 }
@@ -94,7 +89,7 @@ Response StatementHandler::apply(postgres::Frame& frame, const Message& message,
 bool StatementHandler::plan(StatementPlan& plan, const Message& message,
                             message::JsonView& /*json*/) const {
   bool complete = true;
-  Taker taker(label_, texts_, [&](Statement statement, const pqxx::params& from, std::size_t) {
+  Taker taker(texts_, [&](Statement statement, const pqxx::params& from, std::size_t) {
     const auto* raising = statement->counted_by_server();
     if (raising == nullptr) {
       complete = false;

@@ -45,9 +45,9 @@ class StatementTexts {
 /// A C++ function that says by which statements a message is applied.
 class StatementHandler final : public Handler, private StatementPlanner {
  public:
-  /// `label` names the handler in errors, `schema` is pawl's.
-  StatementHandler(std::string label, StatementFunction function, const std::string& schema)
-      : label_(std::move(label)), function_(std::move(function)), texts_(schema) {}
+  /// `schema` is pawl's.
+  StatementHandler(StatementFunction function, const std::string& schema)
+      : function_(std::move(function)), texts_(schema) {}
 
   Response apply(postgres::Frame& frame, const Message& message,
                  message::JsonView& json) const override;
@@ -57,7 +57,6 @@ class StatementHandler final : public Handler, private StatementPlanner {
   [[nodiscard]] bool plan(StatementPlan& plan, const Message& message,
                           message::JsonView& json) const override;
 
-  std::string label_;
   StatementFunction function_;
   mutable StatementTexts texts_;
 };

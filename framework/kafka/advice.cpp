@@ -1,11 +1,13 @@
 #include "kafka/advice.hpp"
 
 #include <fmt/format.h>
+#include <librdkafka/rdkafka.h>
 #include <openssl/x509_vfy.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <regex>
 
 namespace pawl::kafka {
 namespace {
@@ -64,6 +66,34 @@ constexpr std::array kAdvice{
            "[kafka.librdkafka]. Check its truststore"},
 };
 
+const Advice* find_advice(std::string_view text) {
+  const auto* const found = std::ranges::find_if(kAdvice, [text](const Advice& advice) {
+    return text.find(advice.words) != std::string_view::npos &&
+           text.find(advice.also) != std::string_view::npos;
+  });
+  return found == kAdvice.end() ? nullptr : found;
+}
+
+struct Varying {
+  std::regex part;
+  const char* stable;
+};
+
+/// In this order: the name of the thread is before that of the broker.
+const std::array<Varying, 7>& varying() {
+  static const std::array<Varying, 7> parts{{
+      {std::regex(R"re(\[thrd:[^\]]*\]: )re"), ""},
+      // "(after 7ms in state UP, 1 identical error(s) suppressed)"
+      {std::regex(R"re( \((after \d+ms|average rtt )([^()]|\([^()]*\))*\))re"), ""},
+      {std::regex(R"re(^GroupCoordinator: )re"), ""},
+      {std::regex(R"re(^([^ ]*)/(\d+|bootstrap): )re"), "$1: "},
+      {std::regex(R"re(\d+/\d+ brokers are down)re"), "all brokers are down"},
+      {std::regex(R"re(\d+ request\(s\) timed out)re"), "requests timed out"},
+      {std::regex(R"re(Timed out (\d+ [a-z-]+(, )?)+ requests)re"), "requests timed out"},
+  }};
+  return parts;
+}
+
 int explain(rd_kafka_t* /*client*/, const char* /*broker*/, std::int32_t /*id*/, int* x509_error,
             int /*depth*/, const char* /*certificate*/, std::size_t /*size*/, char* text,
             std::size_t text_size, void* /*opaque*/) {
@@ -79,11 +109,35 @@ int explain(rd_kafka_t* /*client*/, const char* /*broker*/, std::int32_t /*id*/,
 }  // namespace
 
 std::string advice_for(std::string_view text) {
-  const auto found = std::find_if(kAdvice.begin(), kAdvice.end(), [text](const Advice& advice) {
-    return text.find(advice.words) != std::string_view::npos &&
-           text.find(advice.also) != std::string_view::npos;
-  });
-  return found == kAdvice.end() ? "" : std::string(found->look);
+  const auto* const found = find_advice(text);
+  return found == nullptr ? "" : std::string(found->look);
+}
+
+std::string correction(std::string_view text) {
+  struct Other {
+    std::string_view words;
+    std::string_view fix;
+  };
+  // The first two are librdkafka's texts for one failed handshake.
+  constexpr std::array kOther{Other{"certificate verify failed", "certificate"},
+                              Other{"verification callback failed", "certificate"},
+                              Other{"kafka.oauth_token_command", "token"}};
+  if (const auto* const found = find_advice(text))
+    return std::string(found->look.empty() ? found->words : found->look);
+  const auto* const other = std::ranges::find_if(
+      kOther, [text](const Other& one) { return text.find(one.words) != std::string_view::npos; });
+  return other == kOther.end() ? "" : std::string(other->fix);
+}
+
+std::string stable_cause(std::string_view text) {
+  std::string result(text);
+  for (const auto& [part, stable] : varying())
+    result = std::regex_replace(result, part, stable);
+  return result;
+}
+
+std::string explained(std::string_view text) {
+  return stable_cause(text) + advice_for(text);
 }
 
 std::string certificate_advice(int x509_error) {

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "kafka/handles.hpp"
+#include "message/partition_name.hpp"
 #include "pawl/topic_partition.hpp"
 
 namespace pawl::kafka {
@@ -17,8 +18,8 @@ const T& answered(const std::map<TopicPartition, T>& answers, const TopicPartiti
   const auto found = answers.find(partition);
   if (found != answers.end())
     return found->second;
-  throw KafkaError(ErrorKind::kPassing, fmt::format("Kafka returned no offsets of {}[{}]",
-                                                    partition.topic, partition.partition));
+  throw KafkaError(ErrorKind::kPassing,
+                   fmt::format("Kafka returned no offsets of {}", message::name_of(partition)));
 }
 
 /// The first offsets at or after a time: where Kafka has none for it (below 0) the log's end, which

@@ -5,14 +5,9 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
-#include <future>
-#include <memory>
-#include <mutex>
-#include <thread>
 #include <utility>
 
 #include "kafka/advice.hpp"
-#include "kafka/token_refresh.hpp"
 
 namespace pawl::kafka {
 namespace {
@@ -52,6 +47,19 @@ ConfHandle make_conf(const KafkaOptions& options, const BatchProducer::Settings&
                    fmt::format("{}: {}", what, rd_kafka_error_string(error)));
 }
 
+ErrorHandle send_offset(rd_kafka_t* client, const BatchProducer::GroupOffset& offset,
+                        int timeout_ms) {
+  const auto list = new_list();
+  auto* entry = rd_kafka_topic_partition_list_add(list.get(), offset.partition.topic.c_str(),
+                                                  offset.partition.partition);
+  entry->offset = offset.committed.next;
+  entry->metadata = ::strdup(offset.committed.metadata.c_str());  // the list frees it
+  entry->metadata_size = offset.committed.metadata.size();
+  const GroupMetadataHandle group(rd_kafka_consumer_group_metadata_new(offset.group.c_str()));
+  return ErrorHandle(
+      rd_kafka_send_offsets_to_transaction(client, list.get(), group.get(), timeout_ms));
+}
+
 /// The topic is not there, or not for us: the record's own fault as much as its size.
 bool of_topic(rd_kafka_resp_err_t error) {
   const auto kind = kind_of_error(error);
@@ -84,77 +92,29 @@ class BatchProducer::Deadline {
     }
   }
 
+  /// The same of a call that may ignore its time. The call owns what it uses.
+  void require_unlimited(const char* what, const ClientHandle& client,
+                         const std::function<ErrorHandle(rd_kafka_t*, int)>& call) {
+    require(what, [&](int time) {
+      const auto with_time = [call, time](rd_kafka_t* raw) { return call(raw, time); };
+      // A call that keeps to its time returns its own error, and is not left behind.
+      const auto end = Clock::now() + 2 * kSlice;
+      return client.call(with_time, [&] { return passed() && Clock::now() >= end; }).release();
+    });
+  }
+
  private:
   Clock::time_point end_;
   const std::atomic<bool>* stopping_;
 };
 
-class BatchProducer::Handle {
- public:
-  Handle(const KafkaOptions& options, const Settings& settings, LogFunction log)
-      : log_(std::move(log)) {
-    auto conf = make_conf(options, settings);
-    rd_kafka_conf_set_opaque(conf.get(), this);
-    rd_kafka_conf_set_log_cb(conf.get(), &Handle::on_log);
-    rd_kafka_conf_set_events(conf.get(), RD_KAFKA_EVENT_DR | RD_KAFKA_EVENT_ERROR);
-    char error[512];
-    client_ = rd_kafka_new(RD_KAFKA_PRODUCER, conf.get(), error, sizeof error);
-    if (client_ == nullptr)
-      throw KafkaError(rd_kafka_last_error(),
-                       fmt::format("cannot create a Kafka producer: {}", error));
-    static_cast<void>(conf.release());  // rd_kafka_new took it
-    tokens_ = TokenRefresh::begin(
-        options, client_, [this](const std::string& problem) { tell(3, "OAUTHBEARER", problem); });
-  }
-  ~Handle() {
-    purge();
-    tokens_.reset();
-    rd_kafka_destroy(client_);
-  }
-  Handle(const Handle&) = delete;
-  Handle& operator=(const Handle&) = delete;
-
-  [[nodiscard]] rd_kafka_t* client() const { return client_; }
-  void purge() const {
-    rd_kafka_purge(client_, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
-  }
-  /// Nothing is logged any more, and the log function not called.
-  void silence() {
-    const std::scoped_lock lock(mutex_);
-    log_ = nullptr;
-  }
-
- private:
-  static void on_log(const rd_kafka_t* client, int level, const char* facility, const char* text) {
-    auto* self = static_cast<Handle*>(rd_kafka_opaque(client));
-    const std::string_view about(facility);
-    // As in Producer.
-    if (self != nullptr && about != "CONFWARN" && about != "TERMINATE")
-      self->tell(level, facility, explained(text));
-  }
-  void tell(int level, const std::string& facility, const std::string& text) {
-    const std::scoped_lock lock(mutex_);
-    if (log_)
-      log_(level, facility, text);
-  }
-
-  std::mutex mutex_;
-  LogFunction log_;
-  rd_kafka_t* client_ = nullptr;
-  std::unique_ptr<TokenRefresh> tokens_;
-};
-
 BatchProducer::BatchProducer(const KafkaOptions& options, const Settings& settings, LogFunction log)
-    : handle_(std::make_shared<Handle>(options, settings, std::move(log))),
-      bootstrap_(options.bootstrap_servers),
+    : bootstrap_(options.bootstrap_servers),
+      handle_(options, RD_KAFKA_PRODUCER, make_conf(options, settings), std::move(log)),
       stopping_(settings.stopping),
       transactions_(!settings.id.empty()),
-      client_(handle_->client()),
+      client_(handle_.get()),
       events_(rd_kafka_queue_get_main(client_)) {}
-
-BatchProducer::~BatchProducer() {
-  handle_->silence();
-}
 
 void BatchProducer::init(milliseconds timeout) {
   if (!transactions_)
@@ -256,7 +216,7 @@ void BatchProducer::give_up() {
   auto text =
       fmt::format("Kafka did not confirm {} {} in time{}{}", undecided_,
                   undecided_ == 1 ? "message" : "messages", problem_.empty() ? "" : ": ", problem_);
-  handle_->purge();
+  handle_.purge();
   const auto end = Clock::now() + kPurge;
   try {
     while (undecided_ > 0 && Clock::now() < end)
@@ -272,8 +232,10 @@ std::vector<Delivery> BatchProducer::commit(const GroupOffset& offset, milliseco
   Deadline deadline(timeout, stopping_);
   auto refused = settle(deadline);
   if (!refused.empty() && transactions_) {
-    deadline.require("aborting a Kafka transaction",
-                     [&](int time) { return rd_kafka_abort_transaction(client_, time); });
+    deadline.require_unlimited("aborting a Kafka transaction", handle_,
+                               [](rd_kafka_t* client, int time) {
+                                 return ErrorHandle(rd_kafka_abort_transaction(client, time));
+                               });
   }
   if (!refused.empty())
     return refused;
@@ -285,41 +247,13 @@ std::vector<Delivery> BatchProducer::commit(const GroupOffset& offset, milliseco
     throw Undelivered(RD_KAFKA_RESP_ERR__FAIL, failed_, undelivered_, false);
   if (!transactions_)
     return {};
-  deadline.require("sending the batch's number",
-                   [&](int time) { return send_offset(offset, time, deadline); });
+  deadline.require_unlimited(
+      "sending the batch's number", handle_,
+      [offset](rd_kafka_t* client, int time) { return send_offset(client, offset, time); });
   deadline.require("committing a Kafka transaction",
                    [&](int time) { return rd_kafka_commit_transaction(client_, time); });
   problem_.clear();
   return {};
-}
-
-/// librdkafka (2.14.2) waits for the group's coordinator without a bound while no broker is there
-/// (confluentinc/librdkafka#5456), and a client cannot be destroyed during a call. So a call that
-/// is out of time keeps the client, on a thread of its own, until librdkafka returns. What it still
-/// sends has no effect: the next producer of this id shuts it out.
-rd_kafka_error_t* BatchProducer::send_offset(const GroupOffset& offset, int timeout_ms,
-                                             Deadline& deadline) const {
-  std::packaged_task<ErrorHandle()> call([handle = handle_, offset, timeout_ms] {
-    const auto list = new_list();
-    auto* entry = rd_kafka_topic_partition_list_add(list.get(), offset.partition.topic.c_str(),
-                                                    offset.partition.partition);
-    entry->offset = offset.committed.next;
-    entry->metadata = ::strdup(offset.committed.metadata.c_str());  // the list frees it
-    entry->metadata_size = offset.committed.metadata.size();
-    const GroupMetadataHandle group(rd_kafka_consumer_group_metadata_new(offset.group.c_str()));
-    return ErrorHandle(rd_kafka_send_offsets_to_transaction(handle->client(), list.get(),
-                                                            group.get(), timeout_ms));
-  });
-  auto answer = call.get_future();
-  std::thread thread(std::move(call));
-  while (answer.wait_for(kPoll) != std::future_status::ready) {
-    if (deadline.passed()) {
-      thread.detach();
-      return rd_kafka_error_new(RD_KAFKA_RESP_ERR__TIMED_OUT, "Kafka did not respond in time");
-    }
-  }
-  thread.join();
-  return answer.get().release();
 }
 
 }  // namespace pawl::kafka

@@ -4,7 +4,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -42,7 +41,8 @@ class Undelivered : public KafkaError {
 /// With an id a batch is a Kafka transaction (KIP-98): its messages reach read_committed readers
 /// together or not at all, with an offset that a group commits in the same transaction. Whatever
 /// throws leaves the transaction's fate unknown: destroy the object, and find out by a new one of
-/// the same id what Kafka has (init(), and then the group's committed offset).
+/// the same id what Kafka has (init(), and then the group's committed offset). The transaction of
+/// an object that is destroyed is aborted by the next producer of its id, or by its timeout.
 ///
 /// Without an id it is an idempotent producer: of a batch that throws, or of which Kafka refuses a
 /// message, any part may be stored. One thread.
@@ -63,8 +63,6 @@ class BatchProducer {
 
   /// Throws KafkaError when librdkafka refuses a property. Does not connect yet.
   BatchProducer(const KafkaOptions& options, const Settings& settings, LogFunction log);
-  /// An open transaction is aborted by the next producer of this id, or by its timeout.
-  ~BatchProducer();
   BatchProducer(const BatchProducer&) = delete;
   BatchProducer& operator=(const BatchProducer&) = delete;
 
@@ -97,8 +95,6 @@ class BatchProducer {
 
   /// The end of a call's time, which comes sooner once `stopping` is set.
   class Deadline;
-  /// librdkafka's client, and what its threads use.
-  class Handle;
 
   /// Until each message has its delivery report; returns those that Kafka refused.
   std::vector<Delivery> settle(Deadline& deadline);
@@ -108,15 +104,12 @@ class BatchProducer {
   /// A message that is not stored: refused for itself, or for another reason.
   void note_failure(std::int64_t tag, rd_kafka_resp_err_t error,
                     const std::optional<TopicPartition>& partition);
-  [[nodiscard]] rd_kafka_error_t* send_offset(const GroupOffset& offset, int timeout_ms,
-                                              Deadline& deadline) const;
 
-  /// Shared with calls that were given up and have not returned.
-  std::shared_ptr<Handle> handle_;
   Bootstrap bootstrap_;
+  ClientHandle handle_;
   const std::atomic<bool>* stopping_;
   const bool transactions_;
-  rd_kafka_t* client_ = nullptr;
+  rd_kafka_t* client_;
   QueueHandle events_;
   std::size_t undecided_ = 0;
   std::vector<Delivery> refused_;  ///< since begin()

@@ -125,44 +125,23 @@ std::string property_problem(const std::string& name, const std::string& value) 
 }
 
 Client::Client(const KafkaOptions& options, LogFunction log, std::size_t partitions)
-    : log_(std::move(log)),
-      plan_(BufferPlan::of(options.buffer, partitions)),
+    : plan_(BufferPlan::of(options.buffer, partitions)),
       bootstrap_(options.bootstrap_servers),
-      group_(options.group) {
-  auto conf = make_conf(options, plan_);
-  rd_kafka_conf_set_opaque(conf.get(), this);
-  rd_kafka_conf_set_log_cb(conf.get(), &Client::on_log);
-  rd_kafka_conf_set_events(
-      conf.get(), RD_KAFKA_EVENT_REBALANCE | RD_KAFKA_EVENT_ERROR | RD_KAFKA_EVENT_OFFSET_COMMIT);
-  char error[512];
-  client_ = rd_kafka_new(RD_KAFKA_CONSUMER, conf.get(), error, sizeof error);
-  if (client_ == nullptr) {
-    throw KafkaError(rd_kafka_last_error(),
-                     fmt::format("cannot create a Kafka consumer: {}", error));
-  }
-  static_cast<void>(conf.release());  // rd_kafka_new took it
+      group_(options.group),
+      handle_(
+          options, RD_KAFKA_CONSUMER, make_conf(options, plan_),
+          [this, log = std::move(log)](int level, const std::string& facility,
+                                       const std::string& text) {
+            // Syslog's error and worse: a refused connection, a failed handshake or login.
+            if (level <= 3)
+              note_trouble(fmt::format("librdkafka: {}", text));
+            // "FAIL" comes as an RD_KAFKA_EVENT_ERROR as well, with the same words.
+            if (log && facility != "FAIL")
+              log(level, facility, text);
+          },
+          [this](const std::string& problem) { note_trouble(problem); }),
+      client_(handle_.get()) {
   rd_kafka_poll_set_consumer(client_);
-  tokens_ = TokenRefresh::begin(options, client_,
-                                [this](const std::string& problem) { note_trouble(problem); });
-}
-
-Client::~Client() {
-  tokens_.reset();
-  // Closing is Membership's; a second close here could block without bound.
-  rd_kafka_destroy_flags(client_, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
-}
-
-void Client::on_log(const rd_kafka_t* client, int level, const char* facility, const char* text) {
-  auto* self = static_cast<Client*>(rd_kafka_opaque(client));
-  if (self == nullptr)
-    return;
-  const auto shown = explained(text);
-  // Syslog's error and worse: a refused connection, a failed handshake or login.
-  if (level <= 3)
-    self->note_trouble(fmt::format("librdkafka: {}", shown));
-  // "FAIL" comes as an RD_KAFKA_EVENT_ERROR as well, with the same words.
-  if (self->log_ && facility != std::string_view("FAIL"))
-    self->log_(level, facility, shown);
 }
 
 void Client::note_trouble(const std::string& text) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "kafka/bootstrap.hpp"
+#include "kafka/client_handle.hpp"
 #include "kafka/fetch_buffer.hpp"
 #include "kafka/handles.hpp"
 #include "pawl/message.hpp"
@@ -19,8 +20,6 @@
 #include "pawl/topic_partition.hpp"
 
 namespace pawl::kafka {
-
-class TokenRefresh;
 
 /// Of librdkafka, as it is linked: "2.14.2".
 [[nodiscard]] const char* library_version();
@@ -68,10 +67,6 @@ struct CommittedOffset {
   std::string metadata;
 };
 
-/// Receives librdkafka's own log lines, on its threads. `level` is syslog's, 0..7.
-using LogFunction =
-    std::function<void(int level, const std::string& facility, const std::string& text)>;
-
 /// Why librdkafka rejects a property of its CONFIGURATION.md, without its value (which may be a
 /// password); empty: it accepts the property.
 [[nodiscard]] std::string property_problem(const std::string& name, const std::string& value);
@@ -89,7 +84,6 @@ class Client {
   /// Throws KafkaError when librdkafka refuses a property. Does not connect yet. kafka.buffer is
   /// divided for so many partitions.
   Client(const KafkaOptions& options, LogFunction log, std::size_t partitions = 1);
-  ~Client();
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
@@ -164,16 +158,14 @@ class Client {
   /// ". librdkafka: ...", its last log line about brokers that it cannot use, or why there is no
   /// token.
   [[nodiscard]] std::string cause() const;
-  static void on_log(const rd_kafka_t* client, int level, const char* facility, const char* text);
 
-  LogFunction log_;
   mutable std::mutex trouble_mutex_;
   std::string trouble_;  // guarded by trouble_mutex_
   BufferPlan plan_;
   mutable Bootstrap bootstrap_;
   std::string group_;
-  rd_kafka_t* client_ = nullptr;
-  std::unique_ptr<TokenRefresh> tokens_;
+  ClientHandle handle_;  ///< its threads use what is above
+  rd_kafka_t* client_;
 };
 
 }  // namespace pawl::kafka

@@ -26,6 +26,13 @@ ErrorKind kind_of_error(rd_kafka_resp_err_t error) {
       return ErrorKind::kTransactionPending;
     case RD_KAFKA_RESP_ERR__STATE:
       return ErrorKind::kFetcherStarting;
+    case RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN:
+      return ErrorKind::kAllBrokersDown;
+    case RD_KAFKA_RESP_ERR__TRANSPORT:
+    case RD_KAFKA_RESP_ERR__RESOLVE:
+    case RD_KAFKA_RESP_ERR__SSL:
+    case RD_KAFKA_RESP_ERR__AUTHENTICATION:
+      return ErrorKind::kBrokerFailed;
     default:
       return ErrorKind::kPassing;
   }

@@ -17,6 +17,8 @@ enum class ErrorKind {
   kTopicUnknown,        ///< it does not exist, or not under its id
   kTransactionPending,  ///< Kafka has decided a transaction, and cannot finish it yet
   kFetcherStarting,     ///< librdkafka takes no seek yet
+  kAllBrokersDown,      ///< no broker is connected
+  kBrokerFailed,        ///< one broker cannot be used: not connected, or it rejected the login
   kPassing,             ///< librdkafka tries again by itself, or the next request may do better
 };
 [[nodiscard]] ErrorKind kind_of_error(rd_kafka_resp_err_t error);

@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "message/partition_name.hpp"
+
 namespace pawl::kafka {
 
 LogReader::LogReader(const Client& client, TopicPartition partition, std::int64_t from,
@@ -13,8 +15,8 @@ LogReader::LogReader(const Client& client, TopicPartition partition, std::int64_
   rd_kafka_topic_partition_list_add(list.get(), partition_.topic.c_str(), partition_.partition)
       ->offset = from;
   if (const auto code = rd_kafka_assign(client_, list.get()); code != RD_KAFKA_RESP_ERR_NO_ERROR) {
-    throw KafkaError(code, fmt::format("assigning {}[{}]: {}", partition_.topic,
-                                       partition_.partition, rd_kafka_err2str(code)));
+    throw KafkaError(code, fmt::format("assigning {}: {}", message::name_of(partition_),
+                                       rd_kafka_err2str(code)));
   }
 }
 
@@ -58,12 +60,13 @@ std::optional<Record> LogReader::read(bool keeps) {
         record.error() == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN) {
       continue;
     }
-    throw KafkaError(record.error(), fmt::format("reading {}[{}]@{}: {}", partition_.topic,
-                                                 partition_.partition, next_, record.error_text()));
+    throw KafkaError(
+        record.error(),
+        fmt::format("reading {}: {}", message::name_of(partition_, next_), record.error_text()));
   }
   throw KafkaError(RD_KAFKA_RESP_ERR__TIMED_OUT,
-                   fmt::format("reading {}[{}]@{}: no record arrived within {} ms",
-                               partition_.topic, partition_.partition, next_, patience_.count()));
+                   fmt::format("reading {}: no record arrived within {} ms",
+                               message::name_of(partition_, next_), patience_.count()));
 }
 
 }  // namespace pawl::kafka

@@ -95,6 +95,7 @@ Membership::~Membership() {
 
 void Membership::start(const std::vector<std::string>& topics,
                        const std::vector<TopicPartition>& manual) {
+  serve_early_errors();
   if (manual_) {
     auto list = new_list(static_cast<int>(manual.size()));
     for (const auto& p : manual) {
@@ -104,6 +105,17 @@ void Membership::start(const std::vector<std::string>& topics,
     return;
   }
   subscribe(topics);
+}
+
+/// Before the group is joined, the client queues errors of connections and of the group's
+/// coordinator. The process has reported those of connections while it waited for Kafka, and Kafka
+/// has responded since. Those of the coordinator, for example a missing right, are not repeated.
+void Membership::serve_early_errors() {
+  while (const EventHandle event{rd_kafka_queue_poll(queue_.get(), 0)}) {
+    const auto kind = kind_of_error(rd_kafka_event_error(event.get()));
+    if (kind != ErrorKind::kAllBrokersDown && kind != ErrorKind::kBrokerFailed)
+      serve(event);
+  }
 }
 
 void Membership::subscribe(const std::vector<std::string>& topics) {
@@ -180,7 +192,7 @@ void Membership::serve_rebalance(const EventHandle& event) {
     }
     default:
       listener_.on_kafka_error(kind_of_error(rd_kafka_event_error(event.get())),
-                               rd_kafka_event_error_string(event.get()), false);
+                               explained(rd_kafka_event_error_string(event.get())), false);
       rd_kafka_assign(client_.raw(), nullptr);
   }
 }

@@ -103,6 +103,7 @@ class Membership {
               std::chrono::milliseconds timeout);
 
  private:
+  void serve_early_errors();
   void serve(const EventHandle& event);
   void serve_rebalance(const EventHandle& event);
   void assign(const rd_kafka_topic_partition_list_t* partitions);

@@ -1,12 +1,9 @@
 #include "kafka/producer.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 
 #include "kafka/advice.hpp"
-#include "kafka/token_refresh.hpp"
 
 namespace pawl::kafka {
 namespace {
@@ -23,31 +20,10 @@ ConfHandle make_conf(const KafkaOptions& options, std::size_t largest) {
 }  // namespace
 
 Producer::Producer(const KafkaOptions& options, std::size_t largest, LogFunction log)
-    : log_(std::move(log)), bootstrap_(options.bootstrap_servers) {
-  auto conf = make_conf(options, largest);
-  rd_kafka_conf_set_opaque(conf.get(), this);
-  rd_kafka_conf_set_log_cb(conf.get(), &Producer::on_log);
-  rd_kafka_conf_set_events(conf.get(), RD_KAFKA_EVENT_DR | RD_KAFKA_EVENT_ERROR);
-  char error[512];
-  client_ = rd_kafka_new(RD_KAFKA_PRODUCER, conf.get(), error, sizeof error);
-  if (client_ == nullptr) {
-    throw KafkaError(rd_kafka_last_error(),
-                     fmt::format("cannot create a Kafka producer: {}", error));
-  }
-  static_cast<void>(conf.release());  // rd_kafka_new took it
-  events_.reset(rd_kafka_queue_get_main(client_));
-  tokens_ = TokenRefresh::begin(options, client_, [this](const std::string& problem) {
-    if (log_)
-      log_(3, "OAUTHBEARER", problem);
-  });
-}
-
-Producer::~Producer() {
-  rd_kafka_purge(client_, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
-  tokens_.reset();
-  events_.reset();
-  rd_kafka_destroy(client_);
-}
+    : bootstrap_(options.bootstrap_servers),
+      handle_(options, RD_KAFKA_PRODUCER, make_conf(options, largest), std::move(log)),
+      client_(handle_.get()),
+      events_(rd_kafka_queue_get_main(client_)) {}
 
 void Producer::send(const std::string& topic, const Outgoing& message, std::int64_t tag) {
   const auto* place = &*undecided_.insert(tag).first;
@@ -79,17 +55,6 @@ std::vector<Delivery> Producer::deliveries(std::chrono::milliseconds timeout) {
                   [](const auto& d) { return d.outcome == Delivery::Outcome::kStored; }))
     problem_.clear();
   return std::exchange(decided_, {});
-}
-
-void Producer::on_log(const rd_kafka_t* client, int level, const char* facility, const char* text) {
-  const auto* self = static_cast<const Producer*>(rd_kafka_opaque(client));
-  if (self == nullptr || !self->log_)
-    return;
-  // Properties that are the consumer's alone are none of ours, and it said what is wrong with them.
-  // That messages are dropped is our intention.
-  const std::string_view about(facility);
-  if (about != "CONFWARN" && about != "TERMINATE")
-    self->log_(level, facility, explained(text));
 }
 
 }  // namespace pawl::kafka

@@ -3,7 +3,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <set>
 #include <string>
 #include <vector>
@@ -16,18 +15,15 @@
 
 namespace pawl::kafka {
 
-class TokenRefresh;
-
 /// One idempotent librdkafka producer with the connection properties of the consumer. Each message
 /// is a batch of its own, so that one which Kafka refuses takes no other with it. While brokers are
-/// away it tries again without limit and without storing a message twice. One thread.
+/// away it tries again without limit and without storing a message twice. The destructor drops
+/// messages that are not confirmed, and some of them may be stored all the same. One thread.
 class Producer {
  public:
   /// `largest`: bytes of a message that librdkafka lets pass; the broker and the topic have limits
   /// of their own. Throws KafkaError when librdkafka refuses a property. Does not connect yet.
   Producer(const KafkaOptions& options, std::size_t largest, LogFunction log);
-  /// Drops what is not confirmed; some of it may be stored all the same.
-  ~Producer();
   Producer(const Producer&) = delete;
   Producer& operator=(const Producer&) = delete;
 
@@ -40,13 +36,11 @@ class Producer {
 
  private:
   void decide(const std::int64_t* tag, rd_kafka_resp_err_t error);
-  static void on_log(const rd_kafka_t* client, int level, const char* facility, const char* text);
 
-  LogFunction log_;
   Bootstrap bootstrap_;
-  rd_kafka_t* client_ = nullptr;
+  ClientHandle handle_;
+  rd_kafka_t* client_;
   QueueHandle events_;
-  std::unique_ptr<TokenRefresh> tokens_;
   std::set<std::int64_t> undecided_;  ///< librdkafka holds pointers to its elements
   std::vector<Delivery> decided_;
   std::string problem_;

@@ -7,6 +7,7 @@
 #include "kafka/answers.hpp"
 #include "kafka/client.hpp"
 #include "kafka/refusals.hpp"
+#include "message/partition_name.hpp"
 
 namespace pawl::kafka {
 namespace {
@@ -290,9 +291,8 @@ std::int64_t Client::high_watermark(const TopicPartition& partition,
   const auto ends = high_watermarks({partition}, timeout);
   if (!ends.empty())
     return ends.begin()->second;
-  throw KafkaError(
-      RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE,
-      fmt::format("Kafka returned no end offset of {}[{}]", partition.topic, partition.partition));
+  throw KafkaError(RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE,
+                   fmt::format("Kafka returned no end offset of {}", message::name_of(partition)));
 }
 
 std::map<TopicPartition, std::int64_t> Client::high_watermarks(

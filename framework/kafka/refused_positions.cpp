@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kafka/record.hpp"
+#include "message/partition_name.hpp"
 
 namespace pawl::kafka {
 namespace {
@@ -70,9 +71,9 @@ class Questions {
   void require_time(const char* what) const {
     if (Clock::now() < deadline_)
       return;
-    throw KafkaError(RD_KAFKA_RESP_ERR__TIMED_OUT,
-                     fmt::format("Kafka did not {} for {}[{}] in time", what, open_.begin()->topic,
-                                 open_.begin()->partition));
+    throw KafkaError(
+        RD_KAFKA_RESP_ERR__TIMED_OUT,
+        fmt::format("Kafka did not {} for {} in time", what, message::name_of(*open_.begin())));
   }
   /// A fetcher that is starting takes no seek yet.
   bool sought() {

@@ -99,10 +99,10 @@ std::string state_text(const ledger::LeaseRow& lease) {
 /// The next step after an operator has recorded the outcome.
 std::string what_next(const InvocationOptions& invocation, const ledger::LeaseRow& lease) {
   if (lease.dead_letter) {
-    return fmt::format("Its message is a dead letter: {} {}",
+    return fmt::format("Its message is a dead letter. Replay it:\n  {} {}",
                        command_text(invocation, "dlq replay"), *lease.dead_letter);
   }
-  return fmt::format("If its partition is halted: {} {}",
+  return fmt::format("If its partition is halted, resume it:\n  {} {}",
                      command_text(invocation, "partitions resume"),
                      short_partition_words({lease.topic, lease.partition}));
 }
@@ -253,7 +253,7 @@ int acknowledge(const Options& options, const Arguments& arguments) {
   if (static_cast<std::size_t>(forgotten) >= named.size())
     return kDone;
   std::cerr << fmt::format(
-      "error: {} of them do not exist for this consumer. Existing ones: {} --lost\n",
+      "error: {} of them do not exist for this consumer. List the existing ones:\n  {} --lost\n",
       named.size() - static_cast<std::size_t>(forgotten),
       command_text(options.invocation, "calls list"));
   return kFailed;

@@ -24,7 +24,7 @@ constexpr const char* kLookup = R"sql(
 
 // Their sizes are known to be small enough.
 constexpr const char* kRespond = R"sql(
-  SELECT pawl.store_responses('', 2147483647, $1::integer, $2::text[],
+  SELECT pawl.store_responses(2147483647, $1::integer, $2::text[],
                               (SELECT array_agg(n)
                                  FROM generate_series(1::bigint, cardinality($2::text[])) AS n),
                               $3::bytea[])

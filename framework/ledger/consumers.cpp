@@ -64,8 +64,8 @@ void require_schema(postgres::Session& session, const std::string& schema,
   const char* encoding = PQparameterStatus(session.raw(), "server_encoding");
   if (encoding != nullptr && std::string_view(encoding) != "UTF8") {
     throw FatalError(fmt::format(
-        "the encoding of the database is {}, but pawl requires UTF8. Create a database with: "
-        "createdb -E UTF8 -T template0",
+        "the encoding of the database is {}, but pawl requires UTF8. Create a database with "
+        "`createdb -E UTF8 -T template0`",
         encoding));
   }
   const auto [version, unreleased] = applied_schema(session, schema);
@@ -73,14 +73,14 @@ void require_schema(postgres::Session& session, const std::string& schema,
     throw FatalError(fmt::format(
         "the schema \"{}\" was created by a build of pawl from before 0.1.0, which this program "
         "cannot use. Use that build, or create the schema again, which loses offsets, idempotency "
-        "keys, and dead letters. This changes nothing and prints the command for that: {}",
+        "keys, and dead letters. This changes nothing and prints the command for that:\n  {}",
         schema, migrate));
   }
   if (version < kOldestSchema) {
     throw FatalError(fmt::format(
         "the database has schema version {} of pawl in schema \"{}\", but this program requires {} "
         "to {}. Run this command, with --database URL instead of --config if the role in "
-        "postgres.url does not own the schema: {}",
+        "postgres.url does not own the schema:\n  {}",
         version, schema, kOldestSchema, kNewestSchema, migrate));
   }
   if (version > kNewestSchema) {

@@ -57,6 +57,7 @@ inline constexpr const char* kTopicOfOtherConsumer = "topic_of_other_consumer";
 namespace halt_parameter {
 inline constexpr const char* kIdempotencyKey = "idempotency_key";
 inline constexpr const char* kReason = "reason";  ///< ledger::dead_reason, unless it is "error"
+inline constexpr const char* kStatement = "statement";  ///< of the handler: "sql[0]"
 inline constexpr const char* kSqlstate = "sqlstate";
 inline constexpr const char* kAttempts = "attempts";
 /// "true": PostgreSQL reported a DETAIL, which is not stored because it may quote values of rows.

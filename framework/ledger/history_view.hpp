@@ -18,6 +18,8 @@ struct HistoryRow {
   TopicPartition partition;
   std::string happened_at;  ///< RFC 3339, UTC
   std::string action;
+  /// The next offsets before and after a change of a partition. Of an action on one message: its
+  /// offset, twice.
   std::optional<std::int64_t> from;
   std::optional<std::int64_t> to;
   std::string reason;

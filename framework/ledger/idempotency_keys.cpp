@@ -74,7 +74,7 @@ constexpr const char* kRenew = "SELECT pawl.renew_keys($1::integer, $2::text[])"
 
 // Its size is known to be small enough.
 constexpr const char* kRespond = R"sql(
-  SELECT pawl.store_responses('', 2147483647, $1::integer, ARRAY[$2::text], ARRAY[1::bigint],
+  SELECT pawl.store_responses(2147483647, $1::integer, ARRAY[$2::text], ARRAY[1::bigint],
                               ARRAY[$3::bytea])
 )sql";
 

@@ -1,12 +1,11 @@
 #include "ledger/instant.hpp"
 
-#include <fmt/chrono.h>
-#include <fmt/format.h>
+#include "message/rfc3339.hpp"
 
 namespace pawl::ledger {
 
 std::string to_string(Instant time) {
-  return fmt::format("{:%FT%TZ}", fmt::gmtime(std::chrono::floor<std::chrono::seconds>(time)));
+  return message::rfc3339(time);
 }
 
 }  // namespace pawl::ledger

@@ -65,7 +65,7 @@ constexpr const char* kRelease = R"sql(
 
 constexpr const char* kHistory = R"sql(
   INSERT INTO pawl.offset_history (consumer_id, topic, partition, action, from_offset, reason)
-  SELECT consumer_id, topic, partition, 'remove', last_processed_offset, $2
+  SELECT consumer_id, topic, partition, 'remove', last_processed_offset + 1, $2
     FROM pawl.processed_kafka_offsets
    WHERE consumer_id = $1::integer AND current_setting('pawl.forget') = 'yes'
 )sql";

@@ -121,17 +121,17 @@ constexpr const char* kInsertRows = R"sql(
   ), inserted AS (
     INSERT INTO pawl.processed_kafka_offsets (consumer_id, topic, partition,
            last_processed_offset, base_offset, topic_id)
-    SELECT $1::integer, $2, partition, stored, stored, $5 FROM resolved
+    SELECT $1::integer, $2, partition, stored, stored + 1, $5 FROM resolved
     ON CONFLICT DO NOTHING
-    RETURNING partition, last_processed_offset)
+    RETURNING partition, base_offset)
   INSERT INTO pawl.offset_history (consumer_id, topic, partition, action, to_offset, reason)
-   SELECT $1::integer, $2, partition, 'first assignment', last_processed_offset, $4 FROM inserted
+   SELECT $1::integer, $2, partition, 'first assignment', base_offset, $4 FROM inserted
 )sql";
 
 constexpr const char* kAddPartition = R"sql(
   INSERT INTO pawl.processed_kafka_offsets (consumer_id, topic, partition,
         last_processed_offset, base_offset)
-  VALUES ($1::integer, $2, $3::integer, -1, -1)
+  VALUES ($1::integer, $2, $3::integer, -1, 0)
   ON CONFLICT DO NOTHING
 )sql";
 

@@ -28,11 +28,11 @@ constexpr const char* kBeginPartition = R"sql(
   WITH begun AS (
          INSERT INTO pawl.processed_kafka_offsets
                 (consumer_id, topic, partition, last_processed_offset, base_offset)
-         VALUES ($1::integer, $2, $3::integer, $4::bigint, $4::bigint)
+         VALUES ($1::integer, $2, $3::integer, $4::bigint, $4::bigint + 1)
          ON CONFLICT DO NOTHING
-         RETURNING consumer_id, topic, partition, last_processed_offset)
+         RETURNING consumer_id, topic, partition, base_offset)
   INSERT INTO pawl.offset_history (consumer_id, topic, partition, action, to_offset, reason)
-   SELECT consumer_id, topic, partition, $5, last_processed_offset, $6 FROM begun
+   SELECT consumer_id, topic, partition, $5, base_offset, $6 FROM begun
 )sql";
 
 constexpr const char* kRequireUnpruned =

@@ -37,7 +37,10 @@ std::string headers_json(const Message& message) {
 std::vector<StoredHeader> parse_headers_json(std::string_view text) {
   std::vector<StoredHeader> headers;
   try {
-    for (const auto& entry : nlohmann::json::parse(text)) {
+    const auto entries = nlohmann::json::parse(text);
+    if (!entries.is_array())
+      throw std::invalid_argument("headers are not what pawl stores: not an array");
+    for (const auto& entry : entries) {
       auto& header = headers.emplace_back();
       const auto bytes = entry.find("name_base64");
       header.name = bytes == entry.end() ? entry.at("name").get<std::string>()

@@ -15,8 +15,9 @@ constexpr const char* kTell = R"sql(
   INSERT INTO pawl.process_conditions AS p (consumer_id, owner, conditions)
   SELECT $1::integer, $2, coalesce(jsonb_agg(to_jsonb(t)), '[]')
     FROM unnest($3::text[], $4::text[], $5::text[], $6::integer[], $7::bigint[], $8::bigint[],
-                $9::text[], $10::boolean[])
-           AS t (kind, subject, topic, partition, since_ms, messages, cause, lasting)
+                $9::text[], $10::boolean[], $11::integer[])
+           AS t (kind, subject, topic, partition, since_ms, messages, cause, lasting,
+                 blocking_pid)
   ON CONFLICT (consumer_id, owner) DO UPDATE
      SET conditions = excluded.conditions, seen_at = excluded.seen_at
 )sql";
@@ -32,11 +33,11 @@ constexpr const char* kLeave =
 
 constexpr const char* kLive = R"sql(
   SELECT p.owner, c.kind, c.subject, c.topic, c.partition, c.since_ms, c.messages, c.cause,
-         coalesce(c.lasting, true)
+         coalesce(c.lasting, true), coalesce(c.blocking_pid, 0)
     FROM pawl.process_conditions p
    CROSS JOIN LATERAL jsonb_to_recordset(p.conditions)
            AS c (kind text, subject text, topic text, partition integer, since_ms bigint,
-                 messages bigint, cause text, lasting boolean)
+                 messages bigint, cause text, lasting boolean, blocking_pid integer)
    WHERE p.consumer_id = $1::integer
      AND p.seen_at > clock_timestamp() - make_interval(secs => $2::integer)
    ORDER BY c.since_ms, c.subject, p.owner
@@ -65,6 +66,8 @@ std::vector<SharedCondition> shared_conditions(const std::vector<ProcessConditio
     }
     same->condition.since = std::min(same->condition.since, condition.since);
     same->condition.messages += condition.messages;
+    if (same->condition.blocking_pid == 0)
+      same->condition.blocking_pid = condition.blocking_pid;
     same->condition.lasting = same->condition.lasting || condition.lasting;
     same->owners.push_back(owner);
   }
@@ -90,6 +93,7 @@ void ProcessConditions::tell(postgres::Session& session,
   postgres::ArrayElements messages;
   postgres::ArrayElements causes;
   postgres::ArrayElements lasting;
+  postgres::ArrayElements pids;
   for (const auto& condition : conditions) {
     kinds.add_text(to_string(condition.kind));
     whats.add_text(condition.subject);
@@ -99,12 +103,13 @@ void ProcessConditions::tell(postgres::Session& session,
     messages.add_integer(condition.messages);
     causes.add_text(condition.cause);
     lasting.add_text(condition.lasting ? "true" : "false");
+    pids.add_integer(condition.blocking_pid);
   }
   postgres::Parameters told;
   told.add_integer(static_cast<std::int64_t>(consumer_));
   told.add_text(owner_);
   for (const auto* column :
-       {&kinds, &whats, &topics, &partitions, &since, &messages, &causes, &lasting})
+       {&kinds, &whats, &topics, &partitions, &since, &messages, &causes, &lasting, &pids})
     told.add_text(column->array());
   postgres::Parameters consumer;
   consumer.add_integer(static_cast<std::int64_t>(consumer_));
@@ -138,6 +143,7 @@ std::vector<ProcessCondition> live_conditions(postgres::Session& session, const 
     condition.messages = integer(rows, row, 6);
     condition.cause = text(rows, row, 7);
     condition.lasting = boolean(rows, row, 8);
+    condition.blocking_pid = static_cast<std::int32_t>(integer(rows, row, 9));
     live.push_back({text(rows, row, 0), std::move(condition)});
   }
   return live;

@@ -24,7 +24,8 @@ constexpr const char* kLetters = R"sql(
          to_char(died_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'),
          sqlstate, greatest(retries, 0),
          CASE WHEN status IN ('dead', 'parked') AND due_at < 'infinity'
-              THEN to_char(due_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') END
+              THEN to_char(due_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') END,
+         statement
     FROM pawl.dead_letters
    WHERE consumer_id = $1::integer AND dead_letter_id > $2::bigint
    ORDER BY dead_letter_id LIMIT 20000
@@ -33,7 +34,7 @@ constexpr const char* kLetters = R"sql(
 constexpr const char* kSkipped = R"sql(
   SELECT skip_id, topic, partition, kafka_offset, NULL::bigint, 'skipped', NULL, reason,
          NULL, actor, to_char(skipped_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'),
-         NULL, 0, NULL
+         NULL, 0, NULL, NULL
     FROM pawl.skipped_messages
    WHERE consumer_id = $1::integer AND skip_id > $2::bigint
    ORDER BY skip_id LIMIT 20000
@@ -43,7 +44,7 @@ constexpr const char* kChanges = R"sql(
   SELECT history_id, topic, partition, to_offset, from_offset, action, NULL,
          nullif(concat_ws(': ', halt_code, reason), ''),
          NULL, actor, to_char(happened_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'),
-         NULL, 0, NULL
+         NULL, 0, NULL, NULL
     FROM pawl.offset_history
    WHERE consumer_id = $1::integer AND history_id > $2::bigint
    ORDER BY history_id LIMIT 20000
@@ -104,6 +105,7 @@ void RecentEvents::look(postgres::Session& session, Source& source,
     event.sqlstate = text(rows, row, 11);
     event.retries = integer(rows, row, 12);
     event.due_at = text(rows, row, 13);
+    event.statement = text(rows, row, 14);
     found.push_back(std::move(event));
   }
   source.highest = std::max(highest, source.seen.empty() ? 0 : *source.seen.rbegin());

@@ -23,12 +23,13 @@ struct RecentEvent {
   Kind kind = Kind::kChange;
   std::int64_t id = 0;
   TopicPartition partition;
-  std::optional<std::int64_t> offset;  ///< of the message; of a change: the stored one behind it
-  std::optional<std::int64_t> from;    ///< of a change: the stored offset before it
+  std::optional<std::int64_t> offset;  ///< of the message; of a change: the next one after it
+  std::optional<std::int64_t> from;    ///< of a change: the next offset before it
   std::string what;
   std::string handler;       ///< of a dead letter
   std::string reason;        ///< of a dead letter: the word; empty: none was given
   std::string error;         ///< of a dead letter
+  std::string statement;     ///< of a dead letter; empty: no statement of its handler failed
   std::string sqlstate;      ///< of a dead letter; empty: PostgreSQL did not report the error
   std::int64_t retries = 0;  ///< of a dead letter: delayed retries so far
   std::string due_at;        ///< of a dead letter that is retried at this time: RFC 3339, UTC

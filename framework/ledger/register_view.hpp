@@ -44,7 +44,7 @@ struct RegisterRow {
   std::string state_since;           ///< RFC 3339, UTC
   std::string updated_at;            ///< RFC 3339, UTC: the last processed message or change
   std::int64_t since_update_ms = 0;  ///< since then, by PostgreSQL's clock
-  std::int64_t base_offset = -1;
+  std::int64_t base_offset = 0;      ///< the first offset that the counters below include
   std::int64_t applied = 0;
   std::int64_t duplicates = 0;
   std::int64_t skipped = 0;

@@ -26,6 +26,9 @@ std::string from_base64(std::string_view text) {
   // EVP_DecodeBlock counts the padding as zero bytes.
   const auto padding = text.ends_with("==") ? 2U : text.ends_with('=') ? 1U : 0U;
   decoded.resize(static_cast<std::size_t>(written) - padding);
+  // It also skips white space, and takes padding in any place for zero bits.
+  if (base64(decoded) != text)
+    throw std::invalid_argument("not base64");
   return decoded;
 }
 

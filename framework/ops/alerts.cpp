@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "ops/step_lines.hpp"
@@ -31,6 +32,9 @@ Alert alert_of(std::string_view kind, const Event& event, const InvocationOption
   alert.handler = event.handler;
   alert.reason = event.reason;
   alert.sqlstate = event.sqlstate;
+  const auto statement = std::ranges::find(event.fields, "statement", &EventField::name);
+  if (statement != event.fields.end())
+    alert.statement = std::get<std::string_view>(statement->value);
   alert.dead_letter_id = event.dead_letter_id;
   alert.msg = event_text(event, invocation);
   alert.happened_ms = wall_clock_ms();

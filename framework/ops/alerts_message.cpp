@@ -1,15 +1,14 @@
 #include "ops/alerts_message.hpp"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <ctime>
 #include <nlohmann/json.hpp>
 
+#include "message/rfc3339.hpp"
 #include "text/bounded.hpp"
 
 namespace pawl::ops {
@@ -48,15 +47,11 @@ constexpr auto kKinds = std::to_array<AlertRow>({
     {alert_kind::kPartitionUnblocked, "The end of partition-blocked."},
 });
 
-std::string utc(std::int64_t ms) {
-  return fmt::format("{:%Y-%m-%dT%H:%M:%S}Z", fmt::gmtime(static_cast<std::time_t>(ms / 1000)));
-}
-
 /// Names and values in their order; the JSON and the environment are made of them.
 Json fields(const AlertSender& sender, const Alert& alert, std::size_t most_text) {
   Json json;
   json["kind"] = alert.kind;
-  json["time"] = utc(alert.happened_ms);
+  json["time"] = message::rfc3339(Timestamp(std::chrono::milliseconds(alert.happened_ms)));
   json["cluster"] = sender.cluster;
   if (!sender.group.empty())
     json["group"] = sender.group;
@@ -77,6 +72,8 @@ Json fields(const AlertSender& sender, const Alert& alert, std::size_t most_text
     json["reason"] = alert.reason;
   if (!alert.sqlstate.empty())
     json["sqlstate"] = alert.sqlstate;
+  if (!alert.statement.empty())
+    json["statement"] = alert.statement;
   if (alert.seconds >= 0)
     json["duration_s"] = alert.seconds;
   json["suppressed"] = alert.suppressed;

@@ -53,9 +53,10 @@ struct Alert {
   std::int32_t partition = -1;
   std::optional<std::int64_t> message_offset = {};  ///< of the message that it is about
   std::string handler = {};
-  std::string endpoint = {};  ///< of a remote service
-  std::string reason = {};    ///< class of a failure
-  std::string sqlstate = {};  ///< of a failure
+  std::string endpoint = {};   ///< of a remote service
+  std::string reason = {};     ///< class of a failure
+  std::string sqlstate = {};   ///< of a failure
+  std::string statement = {};  ///< of the handler, if one failed
   std::int64_t dead_letter_id = -1;
   std::string msg = {};          ///< as the log has it: no payloads
   std::int64_t happened_ms = 0;  ///< since 1970

@@ -17,8 +17,9 @@ using enum spdlog::level::level_enum;
 
 /// Of the process.
 constexpr auto kOfTheProcess = std::to_array<EventRow>({
-    {"consumer_started", info, "pawl run started. Its fields are the facts of its configuration."},
-    {"relay_started", info, "pawl relay started."},
+    {"consumer_started", info,
+     "`pawl run` started. Its fields are the facts of its configuration."},
+    {"relay_started", info, "`pawl relay` started."},
     {"guarantee_configured", debug, "The guarantee of the configuration."},
     {"pipeline_configured", debug, "Handlers whose transactions share round trips."},
     {"batch_configured", debug, "Handlers whose messages share one transaction."},
@@ -36,7 +37,7 @@ constexpr auto kOfTheProcess = std::to_array<EventRow>({
      "SIGHUP arrived and the configuration is not valid. The process continues unchanged."},
     {"consumer_stopped", info,
      "The consumer stopped. At level warn, some messages were not finished."},
-    {"relay_stopped", info, "pawl relay stopped."},
+    {"relay_stopped", info, "`pawl relay` stopped."},
     {"consumer_failed", err, "The process cannot continue, and exits."},
 });
 
@@ -86,18 +87,20 @@ constexpr auto kOfSteps = std::to_array<EventRow>({
     {"circuit_breaker_opened", debug,
      "Too many consecutive messages of a handler failed the same way. Their partitions halt."},
     {"database_unreachable", warn,
-     "PostgreSQL cannot be used. pawl retries. Each new cause is logged once."},
+     "PostgreSQL cannot be used. pawl retries. Logged again if another action is needed."},
     {"database_reachable", info, "PostgreSQL can be used again."},
     {"kafka_unreachable", warn,
-     "Kafka does not respond. pawl retries. Each new cause is logged once."},
+     "Kafka does not respond. pawl retries. Logged again if another action is needed."},
     {"kafka_reachable", info, "Kafka responds again."},
-    {"redis_unreachable", warn, "No lease can be acquired from Redis. Calls wait."},
+    {"redis_unreachable", warn,
+     "No lease can be acquired from Redis. Calls wait. Logged again if another action is needed."},
     {"redis_reachable", info, "Leases can be acquired from Redis again."},
     {"remote_service_unreachable", warn,
-     "An endpoint of http handlers is unreachable. Its messages wait. Repeated each minute."},
+     "An endpoint of http handlers is unreachable. Its messages wait."},
     {"remote_service_reachable", info, "The endpoint responds, or no message waits for it."},
     {"partition_blocked", warn,
-     "A message waits for a lock that another session holds. Repeated each minute."},
+     "Messages wait for a lock that another session holds. Logged once per session that holds it, "
+     "at most once a minute."},
     {"partition_unblocked", info, "The message waits no longer."},
     {"assignment_pending", info, "The process has joined the group and waits for partitions."},
     {"topic_access_denied", err, "Kafka denies access to a topic. pawl retries."},
@@ -127,8 +130,6 @@ static_assert(kOfSteps.size() == static_cast<std::size_t>(Step::kWarning));
 
 /// In the order of Warning.
 constexpr auto kOfWarnings = std::to_array<EventRow>({
-    {"database_unreachable_at_start", warn, "PostgreSQL cannot be used yet. The start waits."},
-    {"kafka_unreachable_at_start", warn, "Kafka does not respond yet. The start waits."},
     {"kafka_client_warning", warn, "librdkafka logged a problem."},
     {"kafka_error_reported", warn, "Kafka reported an error of the group or of a partition."},
     {"unassigned_partition", warn,
@@ -221,7 +222,9 @@ constexpr auto kFields = std::to_array<FieldRow>({
     {"max_retries", "Scheduled retries before the message is a dead letter."},
     {"due_at", "When the message is retried (RFC 3339, UTC)."},
     {"dead_letter_id", "ID of the dead letter."},
-    {"statement", "Statement of the handler: sql[0]."},
+    {"statement",
+     "Statement of the handler that failed: sql[0], response, or function; in C++ statements[0] or "
+     "pawl.publish."},
     {"sqlstate", "SQLSTATE that PostgreSQL returned."},
     {"reason", "Class of the failure: error, undecodable, contention, program, and others."},
     {"lag", "Messages to the end of the log."},
@@ -234,6 +237,7 @@ constexpr auto kFields = std::to_array<FieldRow>({
     {"messages", "Messages that the event is about."},
     {"outbox_id", "ID of the message in the outbox."},
     {"partitions", "Partitions that the event is about."},
+    {"blocking_pid", "PostgreSQL's process ID of the session that holds the lock."},
     {"lines", "Lines that were not logged."},
     {"period_s", "Seconds in which they were not logged."},
     {"suppressed_event", "Event of the lines that were not logged."},
@@ -263,7 +267,12 @@ constexpr auto kFields = std::to_array<FieldRow>({
     {"paused", "Paused partitions."},
     {"eta_s", "Seconds until the lag is 0 at the current rate."},
     {"database_unreachable_s", "Seconds since PostgreSQL became unreachable."},
+    {"database_unreachable_repeats", "Reports of that outage that were not logged."},
     {"kafka_unreachable_s", "Seconds since Kafka became unreachable."},
+    {"kafka_unreachable_repeats", "Reports of that outage that were not logged."},
+    {"redis_unreachable_s", "Seconds since no lease could be acquired from Redis."},
+    {"redis_unreachable_repeats", "Reports of that outage that were not logged."},
+    {"conditions", "Endpoints that are unreachable, and partitions that wait for a lock."},
     {"published", "Messages of the outbox published since the start."},
     {"published_per_s", "Messages of the outbox published per second since the last report."},
     {"rejected", "Messages of the outbox that Kafka rejected."},

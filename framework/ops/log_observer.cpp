@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kTick{500};
 constexpr std::chrono::milliseconds kRepeatInterval{60000};
-constexpr std::chrono::milliseconds kConnectionQuiet{1000};
+constexpr std::chrono::milliseconds kOutageQuiet{1000};
 
 LogLine line_of(std::string_view code) {
   return {event_row(code).level, event_row(code).code};
@@ -74,11 +74,11 @@ void add_facts(LogLine& line, const Options& options) {
   line.add_text("schema", options.postgres.schema);
 }
 
-std::string outage_text(std::string_view why) {
-  return fmt::format("{}. No messages are fetched. {}", why,
-                     postgres::needs_correction(why)
-                         ? "pawl retries, and fails until you fix the cause"
-                         : "pawl retries until it can be used");
+std::string database_outage_text(std::string_view cause) {
+  return fmt::format("{}. Messages wait. {}", cause,
+                     postgres::correction(cause).empty()
+                         ? "pawl retries until it can be used"
+                         : "pawl retries, and fails until you fix the cause");
 }
 
 std::chrono::seconds seconds(std::chrono::steady_clock::duration duration) {
@@ -108,8 +108,7 @@ LogObserver::LogObserver(const Options& options)
       progress_interval_(options.log.progress_interval),
       log_(options),
       repeats_(kRepeatInterval),
-      outage_(kConnectionQuiet),
-      kafka_outage_(std::chrono::milliseconds{0}),
+      outages_(kOutageQuiet),
       started_(Clock::now()),
       last_progress_at_(started_) {}
 
@@ -165,8 +164,7 @@ void LogObserver::relaying(const Started& program, const Options& options) {
 }
 
 void LogObserver::relayed(bool drained) {
-  ticker_.stop();
-  report_held(Clock::now(), true);
+  finish_reports();
   const auto total = relay_counters_.read();
   auto line = line_of("relay_stopped");
   line.add("published", total.published);
@@ -199,8 +197,7 @@ void LogObserver::not_reloaded(const std::string& problem) {
 }
 
 void LogObserver::ended(RunResult result) {
-  ticker_.stop();
-  report_held(Clock::now(), true);
+  finish_reports();
   auto line = stopped_line(counters_.read(), seconds(Clock::now() - started_));
   if (result != RunResult::kStopped)
     line.level = spdlog::level::warn;
@@ -214,8 +211,7 @@ void LogObserver::ended(RunResult result) {
 }
 
 void LogObserver::failed(const std::string& reason) {
-  ticker_.stop();
-  report_held(Clock::now(), true);
+  finish_reports();
   auto line = line_of("consumer_failed");
   line.text = reason;
   log_.write(std::move(line));
@@ -233,12 +229,6 @@ void LogObserver::on_event(const Event& event) noexcept {
 void LogObserver::handle(const Event& event) {
   if (note(event))
     return;
-  // Kafka fails for several reasons in turn; each is written once in an outage.
-  if (event.step == Step::kKafkaUnreachable) {
-    const std::string why(event.detail);
-    if (!kafka_outage_.lost(Clock::now(), why) && !kafka_outage_.fails(why))
-      return;
-  }
   // Most events are of messages that went well: nothing is formatted for them.
   if (!log_.writes(event_row(event).level))
     return;
@@ -266,22 +256,17 @@ bool LogObserver::note(const Event& event) {
   relay_counters_.count(event);
   switch (event.step) {
     case Step::kDatabaseConnected:
-      outage_.found(Clock::now());
+      report_outage(event);
       return false;
     case Step::kDatabaseDisconnected:
-      report_outage(event, outage_.lost(Clock::now(), std::string(event.detail)));
-      return true;
-    // The connection was lost before, so each attempt to connect fails without another event.
     case Step::kDatabaseUnreachable:
-      report_outage(event, outage_.fails(std::string(event.detail)));
+    case Step::kDatabaseReachable:
+    case Step::kKafkaUnreachable:
+    case Step::kKafkaReachable:
+    case Step::kRedisUnreachable:
+    case Step::kRedisReachable:
+      report_outage(event);
       return true;
-    case Step::kDatabaseReachable:  // serve() reports the outage as a whole
-      return true;
-    case Step::kKafkaReachable: {
-      const auto now = Clock::now();
-      kafka_outage_.found(now);
-      return report_end(event.step, kafka_outage_.take_ended(now));
-    }
     case Step::kDrainFinished: {
       const std::scoped_lock lock(drained_mutex_);
       left_behind_ = event.detail;
@@ -292,11 +277,14 @@ bool LogObserver::note(const Event& event) {
   }
 }
 
-void LogObserver::report_outage(const Event& event, bool is_news) {
-  if (!is_news)
+/// serve() reports the end of an outage.
+void LogObserver::report_outage(const Event& event) {
+  if (!outages_.note(event, Clock::now()))
     return;
-  auto line = line_of(to_string(Step::kDatabaseUnreachable));
-  line.text = outage_text(event.detail);
+  const bool of_database =
+      event.step == Step::kDatabaseDisconnected || event.step == Step::kDatabaseUnreachable;
+  auto line = line_of(to_string(of_database ? Step::kDatabaseUnreachable : event.step));
+  line.text = of_database ? database_outage_text(event.detail) : event_text(event, invocation_);
   log_.write(std::move(line));
 }
 
@@ -311,11 +299,19 @@ void LogObserver::tick() noexcept {
 
 void LogObserver::serve() {
   const auto now = Clock::now();
-  report_end(Step::kDatabaseReachable, outage_.take_ended(now));
+  report_ended(now);
   report_held(now, false);
   if (progress_interval_.count() > 0 && now - last_progress_at_ >= progress_interval_) {
     report_progress(now);
   }
+}
+
+/// The process stops: no later tick reports what is due.
+void LogObserver::finish_reports() {
+  ticker_.stop();
+  const auto now = Clock::now();
+  report_ended(now, true);
+  report_held(now, true);
 }
 
 void LogObserver::report_held(Clock::time_point now, bool all) {
@@ -336,21 +332,20 @@ void LogObserver::report_suppressed(const std::vector<RepeatLimiter::Held>& held
   }
 }
 
-/// False: no outage has ended.
-bool LogObserver::report_end(Step step, std::optional<Clock::duration> lasted) {
-  if (!lasted)
-    return false;
-  auto line = line_of(to_string(step));
-  line.add("outage_s", std::int64_t{seconds(*lasted).count()});
-  log_.write(std::move(line));
-  return true;
+void LogObserver::report_ended(Clock::time_point now, bool all) {
+  for (const auto& [step, lasted] : outages_.take_ended(now, all)) {
+    auto line = line_of(to_string(step));
+    line.add("outage_s", std::int64_t{seconds(lasted).count()});
+    log_.write(std::move(line));
+  }
 }
 
 /// A process without a shard is not silent.
-void LogObserver::report_relayed(std::chrono::milliseconds passed) {
+void LogObserver::report_relayed(Clock::time_point now, std::chrono::milliseconds passed) {
   const auto relayed = relay_counters_.read();
-  if (relayed.shards == 0 || relayed != last_relayed_)
-    log_.write(relayed_line(last_relayed_, relayed, passed));
+  const auto unreachable = outages_.standing(now);
+  if (relayed.shards == 0 || !unreachable.empty() || relayed != last_relayed_)
+    log_.write(relayed_line(last_relayed_, relayed, passed, unreachable));
   last_relayed_ = relayed;
 }
 
@@ -358,7 +353,7 @@ void LogObserver::report_progress(Clock::time_point now) {
   const auto passed =
       std::chrono::duration_cast<std::chrono::milliseconds>(now - last_progress_at_);
   if (consumer_ == nullptr) {
-    report_relayed(passed);
+    report_relayed(now, passed);
     last_progress_at_ = now;
     return;
   }
@@ -367,19 +362,13 @@ void LogObserver::report_progress(Clock::time_point now) {
   progress.assigned_once = last_progress_.assigned_once || progress.at.partitions > 0;
   // A consumer that waits for something is not silent; one that has nothing to do is.
   const auto& at = progress.at;
-  std::vector<Unreachable> unreachable;
-  const auto add = [&](std::string_view server, std::string_view field, const Outage& outage) {
-    if (auto standing = outage.standing(now))
-      unreachable.push_back({server, field,
-                             std::chrono::duration_cast<std::chrono::seconds>(standing->lasts),
-                             std::move(standing->why)});
-  };
-  add("PostgreSQL", "database_unreachable_s", outage_);
-  add("Kafka", "kafka_unreachable_s", kafka_outage_);
+  const auto unreachable = outages_.standing(now);
   const bool waits = !progress.assigned_once || !unreachable.empty() || at.halted > 0 ||
                      at.paused > 0 || at.lag.value_or(0) > 0;
-  if (waits || progress != last_progress_)
-    log_.write(progress_line(last_progress_, progress, passed, unreachable));
+  if (waits || progress != last_progress_) {
+    log_.write(
+        progress_line(last_progress_, progress, passed, unreachable, consumer_->conditions()));
+  }
   last_progress_ = progress;
   last_progress_at_ = now;
 }

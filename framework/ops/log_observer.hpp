@@ -2,13 +2,12 @@
 
 #include <chrono>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "ops/log_line.hpp"
-#include "ops/outage.hpp"
+#include "ops/outages.hpp"
 #include "ops/progress.hpp"
 #include "ops/repeat_limiter.hpp"
 #include "ops/ticker.hpp"
@@ -61,15 +60,16 @@ class LogObserver final : public Observer {
   void handle(const Event& event);
   bool note(const Event& event);
   void write_limited(const Event& event, LogLine line);
-  void report_outage(const Event& event, bool is_news);
+  void report_outage(const Event& event);
 
   void tick() noexcept;
   void serve();
   void report_held(Clock::time_point now, bool all);
   void report_suppressed(const std::vector<RepeatLimiter::Held>& held);
-  bool report_end(Step step, std::optional<Clock::duration> lasted);
+  void report_ended(Clock::time_point now, bool all = false);
+  void finish_reports();
   void report_progress(Clock::time_point now);
-  void report_relayed(std::chrono::milliseconds passed);
+  void report_relayed(Clock::time_point now, std::chrono::milliseconds passed);
 
   const InvocationOptions invocation_;
   const std::chrono::milliseconds progress_interval_;
@@ -78,8 +78,7 @@ class LogObserver final : public Observer {
   Counters counters_;
   RelayCounters relay_counters_;
   RepeatLimiter repeats_;
-  Outage outage_;  ///< of PostgreSQL
-  Outage kafka_outage_;
+  Outages outages_;
 
   std::mutex drained_mutex_;
   std::string left_behind_;  // guarded by drained_mutex_; of Step::kDrainFinished

@@ -1,11 +1,11 @@
 #include "ops/monitoring.hpp"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "message/rfc3339.hpp"
 #include "ops/metrics_text.hpp"
 #include "text/bounded.hpp"
 
@@ -49,11 +49,6 @@ Json reached(MetricsObserver::Reached reached) {
   return reached == MetricsObserver::Reached::kYes;
 }
 
-std::string rfc3339(Timestamp time) {
-  return fmt::format("{:%Y-%m-%dT%H:%M:%S}Z",
-                     fmt::gmtime(std::chrono::system_clock::to_time_t(time)));
-}
-
 /// As this process has it: running also while it tries once more where the register is halted.
 Json state_of(const PartitionSnapshot& partition) {
   if (partition.halted)
@@ -79,9 +74,14 @@ Json partition_json(const PartitionSnapshot& partition, Timestamp now) {
 }
 
 Json condition_json(const Condition& condition) {
-  return {{"kind", to_string(condition.kind)}, {"subject", condition.subject},
-          {"since", rfc3339(condition.since)}, {"messages", condition.messages},
-          {"cause", condition.cause},          {"lasting", condition.lasting}};
+  return {
+      {"kind", to_string(condition.kind)},
+      {"subject", condition.subject},
+      {"since", message::rfc3339(condition.since)},
+      {"messages", condition.messages},
+      {"cause", condition.cause},
+      {"lasting", condition.lasting},
+      {"blocking_pid", condition.blocking_pid == 0 ? Json(nullptr) : Json(condition.blocking_pid)}};
 }
 
 HttpAnswer status(const MetricsObserver& metrics, const ProcessLook& look) {
@@ -89,7 +89,7 @@ HttpAnswer status(const MetricsObserver& metrics, const ProcessLook& look) {
   root["version"] = look.version;
   root["cluster"] = look.cluster;
   root["group"] = look.group.empty() ? Json(nullptr) : Json(look.group);
-  root["time"] = rfc3339(look.now);
+  root["time"] = message::rfc3339(look.now);
   root["live"] = lives(look);
   root["heartbeat_age_ms"] = look.silent_for.count();
   root["ready"] = look.unready.empty();

@@ -32,6 +32,35 @@ void add_counts(LogLine& line, const Counts& counts) {
   add("parked", counts.parked);
 }
 
+void add_cause(LogLine& line, std::string_view what, std::string_view cause) {
+  line.text += fmt::format("{}{}: {}", line.text.empty() ? "" : ". ", what, cause);
+}
+
+void add_unreachable(LogLine& line, const std::vector<Unreachable>& unreachable) {
+  for (const auto& one : unreachable) {
+    line.add(one.field, std::int64_t{one.lasts.count()});
+    line.add(one.repeats_field, static_cast<std::int64_t>(one.repeats));
+    add_cause(line, fmt::format("{} is unreachable", one.server), one.cause);
+  }
+}
+
+void add_conditions(LogLine& line, const std::vector<Condition>& conditions) {
+  using Kind = Condition::Kind;
+  constexpr std::int64_t kMostNamed = 3;
+  std::int64_t count = 0;
+  for (const auto& condition : conditions) {
+    if (!condition.lasting || condition.kind == Kind::kKafkaUnreachable || ++count > kMostNamed)
+      continue;
+    const bool blocked = condition.kind == Kind::kPartitionBlocked;
+    add_cause(
+        line,
+        fmt::format("{} {}", condition.subject, blocked ? "waits for a lock" : "is unreachable"),
+        condition.cause);
+  }
+  if (count > 0)
+    line.add("conditions", count);
+}
+
 }  // namespace
 
 void Counters::count(const Event& event) {
@@ -115,18 +144,21 @@ void RelayCounters::count(const Event& event) {
   }
 }
 
-LogLine relayed_line(const Relayed& before, const Relayed& now, std::chrono::milliseconds passed) {
+LogLine relayed_line(const Relayed& before, const Relayed& now, std::chrono::milliseconds passed,
+                     const std::vector<Unreachable>& unreachable) {
   const auto published = static_cast<std::uint64_t>(now.published - before.published);
   LogLine line{spdlog::level::info, "progress_reported"};
   line.add("published", now.published);
   line.add("published_per_s", per_second(published, passed));
   line.add("rejected", now.rejected);
   line.add("shards", now.shards);
+  add_unreachable(line, unreachable);
   return line;
 }
 
 LogLine progress_line(const Progress& before, const Progress& now, std::chrono::milliseconds passed,
-                      const std::vector<Unreachable>& unreachable) {
+                      const std::vector<Unreachable>& unreachable,
+                      const std::vector<Condition>& conditions) {
   const auto& total = now.counts;
   const auto& at = now.at;
   LogLine line{spdlog::level::info, "progress_reported"};
@@ -148,11 +180,8 @@ LogLine progress_line(const Progress& before, const Progress& now, std::chrono::
   add("partitions", at.partitions);
   add("halted", at.halted);
   add("paused", at.paused);
-  for (const auto& [server, field, lasts, cause] : unreachable) {
-    add(field, lasts.count());
-    line.text +=
-        fmt::format("{}{} is unreachable: {}", line.text.empty() ? "" : ". ", server, cause);
-  }
+  add_unreachable(line, unreachable);
+  add_conditions(line, conditions);
   return line;
 }
 

@@ -9,6 +9,8 @@
 
 #include "ops/catching_up.hpp"
 #include "ops/log_line.hpp"
+#include "ops/outages.hpp"
+#include "pawl/condition.hpp"
 #include "pawl/consumer.hpp"
 #include "pawl/observer.hpp"
 
@@ -63,18 +65,12 @@ struct Progress {
   friend bool operator==(const Progress&, const Progress&) = default;
 };
 
-/// A server that cannot be used now.
-struct Unreachable {
-  std::string_view server;  ///< "PostgreSQL"
-  std::string_view field;   ///< "database_unreachable_s"
-  std::chrono::seconds lasts{0};
-  std::string cause;  ///< the latest one
-};
-
-/// "progress_reported": what was done since `before`, in `passed`, at least 1 ms.
+/// "progress_reported": what was done since `before`, in `passed`, at least 1 ms. Of the lasting
+/// `conditions` the first three are named; Kafka is one of `unreachable`.
 [[nodiscard]] LogLine progress_line(const Progress& before, const Progress& now,
                                     std::chrono::milliseconds passed,
-                                    const std::vector<Unreachable>& unreachable = {});
+                                    const std::vector<Unreachable>& unreachable = {},
+                                    const std::vector<Condition>& conditions = {});
 
 /// What a process that publishes the outbox has done since it started.
 struct Relayed {
@@ -102,7 +98,8 @@ class RelayCounters {
 
 /// The same of a process that publishes the outbox.
 [[nodiscard]] LogLine relayed_line(const Relayed& before, const Relayed& now,
-                                   std::chrono::milliseconds passed);
+                                   std::chrono::milliseconds passed,
+                                   const std::vector<Unreachable>& unreachable = {});
 
 /// "consumer_stopped", after `took`, without its text.
 [[nodiscard]] LogLine stopped_line(const Counts& counts, std::chrono::seconds took);

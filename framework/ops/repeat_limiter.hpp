@@ -11,11 +11,6 @@
 
 namespace pawl::ops {
 
-/// The text of an error of Kafka's client without what differs each time: how long its state
-/// lasted, how many similar ones it suppressed, and under which of its names it knows the broker
-/// ("GroupCoordinator: kafka:9092/1: Disconnected (after 7ms in state UP)").
-[[nodiscard]] std::string without_counts(std::string_view text);
-
 /// Lines that report the same incident, on whatever partition and at whatever attempt.
 struct Incident {
   std::string_view event;  ///< a code of event_table()

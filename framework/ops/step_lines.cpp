@@ -57,9 +57,7 @@ void add_place(LogLine& line, const Event& event) {
   } else if (const auto position = position_of(event)) {
     line.add_number(position->first, position->second);
   }
-  const auto [statement, handler, text] = statement_text(event.detail);
-  line.add_text("handler", event.handler.empty() ? handler : event.handler);
-  line.add_text("statement", statement);
+  line.add_text("handler", event.handler);
   line.add_text("endpoint", event.endpoint);
 }
 
@@ -130,32 +128,13 @@ std::string event_text(const Event& event, const InvocationOptions& invocation) 
   }
 }
 
-StatementText statement_text(std::string_view text) {
-  constexpr std::string_view kHandler = "handler[";
-  const auto end = text.find(": ");
-  const auto dot = text.find("].");
-  if (!text.starts_with(kHandler) || end == std::string_view::npos || dot >= end)
-    return {.text = text};
-  auto statement = text.substr(dot + 2, end - dot - 2);
-  std::string_view handler;
-  if (const auto name = statement.find(" ("); name != std::string_view::npos) {
-    handler = statement.substr(name + 2, statement.size() - name - 3);
-    statement = statement.substr(0, name);
-  }
-  if (statement.find(' ') != std::string_view::npos)
-    return {.text = text};
-  return {statement, handler, text.substr(end + 2)};
-}
-
 std::optional<LogLine> line_of(const Event& event, const InvocationOptions& invocation) {
   LogLine line{level_of(event), event_row(event).code};
   if (line.level == spdlog::level::off)
     return std::nullopt;
   add_place(line, event);
   add_fields(line, event);
-  auto named = event;
-  named.detail = statement_text(event.detail).text;
-  line.text = event_text(named, invocation);
+  line.text = event_text(event, invocation);
   return line;
 }
 
@@ -166,8 +145,6 @@ bool is_limited(const Event& event) {
     case Step::kProbationStarted:
     case Step::kProbationAttemptCrashed:
     case Step::kAttemptFailed:
-    case Step::kKafkaUnreachable:
-    case Step::kRedisUnreachable:
     case Step::kWarning:
     case Step::kCommitOutcomeUnknown:
     case Step::kOutboxMessageRejected:
@@ -182,11 +159,8 @@ bool is_limited(const Event& event) {
 Incident incident_of(const Event& event) {
   Incident incident{event_row(event).code, std::string(event.topic), std::string(event.handler),
                     std::string(event.sqlstate)};
-  if (!incident.sqlstate.empty())
-    return incident;
-  const bool of_kafka_client = event.warning == Warning::kKafkaErrorReported ||
-                               event.warning == Warning::kKafkaClientWarning;
-  incident.text = of_kafka_client ? without_counts(event.detail) : std::string(event.detail);
+  if (incident.sqlstate.empty())
+    incident.text = event.detail;
   return incident;
 }
 

@@ -21,15 +21,6 @@ namespace pawl::ops {
 /// the command that helps.
 [[nodiscard]] std::string event_text(const Event& event, const InvocationOptions& invocation);
 
-/// A text about a statement of the configuration: "handler[2].sql[0] (pay): no such account" is
-/// statement "sql[0]" of handler "pay". Without such a beginning: only `text`.
-struct StatementText {
-  std::string_view statement = {};
-  std::string_view handler = {};  ///< empty: it has no name
-  std::string_view text = {};
-};
-[[nodiscard]] StatementText statement_text(std::string_view text);
-
 /// Whether such lines may come many times in a minute, and are counted then (RepeatLimiter).
 [[nodiscard]] bool is_limited(const Event& event);
 

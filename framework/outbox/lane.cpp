@@ -91,9 +91,9 @@ std::string why_not_written(const kafka::TopicAnswers& answers, const std::strin
     return fmt::format("topic {} is internal to Kafka, so no program can publish to it", topic);
   if (description != answers.described.end()) {
     return fmt::format(
-        "Kafka does not allow this client to write to topic {}. Allow it: kafka-acls.sh "
-        "--bootstrap-server HOST:PORT --add --allow-principal User:NAME --operation Write --topic "
-        "{}",
+        "Kafka does not allow this client to write to topic {}. Allow it with "
+        "`kafka-acls.sh --bootstrap-server HOST:PORT --add --allow-principal User:NAME --operation "
+        "Write --topic {}`",
         topic, topic);
   }
   return fmt::format("topic {} does not exist in Kafka", topic);

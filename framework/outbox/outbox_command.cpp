@@ -97,7 +97,8 @@ int status(const Options& options, const Arguments& arguments) {
   std::cout << table.text(columns) << '\n'
             << wrapped(printable_lines(outbox_text(found)), columns, 0) << '\n';
   if (found.set_apart > 0)
-    std::cout << "Failed messages: " << command_text(options.invocation, "outbox list") << '\n';
+    std::cout << "List the failed messages:\n  " << command_text(options.invocation, "outbox list")
+              << '\n';
   return needed ? kNeedsSomebody : kDone;
 }
 
@@ -139,7 +140,7 @@ int list(const Options& options, const Arguments& arguments) {
   std::cout << table.text(terminal_of(STDOUT_FILENO).columns);
   if (!arguments.discarded) {
     std::cout << fmt::format(
-        "\nAfter the fix: {} ID\nIf it cannot be fixed: {} ID --because TEXT\n",
+        "\nAfter the fix:\n  {} ID\nIf it cannot be fixed:\n  {} ID --because TEXT\n",
         command_text(options.invocation, "outbox retry"),
         command_text(options.invocation, "outbox discard"));
   }
@@ -150,7 +151,7 @@ int show(const Options& options, const Arguments& arguments) {
   const auto site = open(options);
   const auto found = site.view.set_apart(*site.session, arguments.id, true, 1, true);
   if (found.empty()) {
-    throw BadCall(fmt::format("the outbox has no failed message {}; list them: {} --discarded",
+    throw BadCall(fmt::format("the outbox has no failed message {}; list them:\n  {} --discarded",
                               arguments.id, command_text(options.invocation, "outbox list")));
   }
   auto json = describe(found.front());
@@ -191,14 +192,17 @@ int resolve(const Options& options, const Arguments& arguments) {
     }
   }
   const bool all = missing.empty();
+  const bool discards = !arguments.because.empty();
   if (arguments.json) {
-    std::cout << indented({{"discarded", arguments.because.empty() ? 0 : done},
-                           {"requeued", back},
-                           {"not_found", std::move(missing)}})
-              << '\n';
+    Json json;
+    if (discards)
+      json["discarded"] = done;
+    json["requeued"] = back;
+    json["not_found"] = std::move(missing);
+    std::cout << indented(json) << '\n';
     return all ? kDone : kFailed;
   }
-  if (!arguments.because.empty())
+  if (discards)
     std::cout << counted(done, "message", "messages") << " discarded; ";
   std::cout << fmt::format("{} in the outbox again\n", counted(back, "message is", "messages are"));
   return all ? kDone : kFailed;

@@ -34,13 +34,13 @@ constexpr milliseconds kCalm{60000};
 }  // namespace
 
 OutboxRelay::OutboxRelay(const Options& options, const Observers& observers, std::string owner,
-                         std::shared_ptr<Bell> bell, RelayBegins begins, Reachability* database)
+                         std::shared_ptr<Bell> bell, RelayBegins begins, RelayServers servers)
     : options_(options),
       observers_(observers),
       owner_(std::move(owner)),
       bell_(std::move(bell)),
       begins_(begins),
-      database_(database),
+      servers_(servers),
       view_(options.postgres.schema),
       backoff_(kRetryInitial, kRetryMax),
       thread_([this] { run(); }) {}
@@ -167,9 +167,14 @@ bool OutboxRelay::tick() {
 
 void OutboxRelay::note_failed(const std::exception& error) {
   const auto* const of_postgres = dynamic_cast<const postgres::Error*>(&error);
-  if (database_ != nullptr && of_postgres != nullptr &&
-      of_postgres->failure() == postgres::FailureClass::kConnection)
-    database_->failed(error.what());
+  if (servers_.database != nullptr && of_postgres != nullptr &&
+      of_postgres->failure() == postgres::FailureClass::kConnection) {
+    servers_.database->failed(error.what());
+    return;
+  }
+  // ask_cluster() has reported it.
+  if (kafka_is_away() && dynamic_cast<const kafka::KafkaError*>(&error) != nullptr)
+    return;
   warn_once(fmt::format("{}. Retrying; the messages stay in pawl.outbox", error.what()));
 }
 
@@ -180,8 +185,8 @@ void OutboxRelay::connect() {
   // Until it has given the lanes back.
   session->established();
   // Whatever Kafka answers below.
-  if (database_ != nullptr)
-    database_->answered();
+  if (servers_.database != nullptr)
+    servers_.database->answered();
   ledger::Outbox store(options_.postgres.schema);
   const auto database = ledger::database_id(*session, options_.postgres.schema);
   if (site_ && site_->database_id != database) {
@@ -194,13 +199,31 @@ void OutboxRelay::connect() {
     ledger::require_schema(*session, options_.postgres.schema,
                            command_text(options_.invocation, "migrate up"));
     const kafka::Client kafka(options_.kafka, kafka::LogFunction());
-    auto cluster = kafka.cluster_id(kafka::kAnswerTimeout);
+    auto cluster = ask_cluster(kafka);
     if (options_.outbox.transactions)
       require_state_topic(kafka);
     store.set_max_message(*session, options_.outbox.max_message);
     site_.emplace(OutboxSite{options_, store, observers_, owner_, database, std::move(cluster)});
   }
   session_ = std::move(session);
+}
+
+/// Throws kafka::KafkaError.
+std::string OutboxRelay::ask_cluster(const kafka::Client& kafka) const {
+  try {
+    auto id = kafka.cluster_id(kafka::kAnswerTimeout);
+    if (servers_.kafka != nullptr)
+      servers_.kafka->answered();
+    return id;
+  } catch (const kafka::KafkaError& error) {
+    if (servers_.kafka != nullptr)
+      servers_.kafka->failed(error.what());
+    throw;
+  }
+}
+
+bool OutboxRelay::kafka_is_away() const {
+  return servers_.kafka != nullptr && servers_.kafka->is_away();
 }
 
 void OutboxRelay::require_state_topic(const kafka::Client& kafka) const {
@@ -252,7 +275,7 @@ bool OutboxRelay::kafka_serves() {
     return true;
   try {
     const kafka::Client kafka(options_.kafka, kafka::LogFunction());
-    static_cast<void>(kafka.cluster_id(kafka::kAnswerTimeout));
+    static_cast<void>(ask_cluster(kafka));
     if (options_.outbox.transactions)
       require_state_topic(kafka);
     // Without lanes it may take long: no lease has to be renewed meanwhile.
@@ -263,7 +286,7 @@ bool OutboxRelay::kafka_serves() {
     check_kafka_ = false;
     return true;
   } catch (const kafka::KafkaError& error) {
-    if (std::exchange(lane_problem_, error.what()) != error.what()) {
+    if (std::exchange(lane_problem_, error.what()) != error.what() && !kafka_is_away()) {
       observers_.emit(warning_event(
           Warning::kOutboxDelayed,
           fmt::format("{}. Retrying; the messages stay in pawl.outbox", error.what())));
@@ -362,7 +385,10 @@ void OutboxRelay::share_lanes() {
     // Lanes that are not taken again belong to other processes now.
     if (kept.room <= 0)
       unwritable_.clear();
-    if (kept.room <= 0 || Clock::now() < take_not_before_ || !kafka_serves())
+    // The end of an outage of Kafka is reported also if other processes have all lanes by then.
+    if (kept.room <= 0 && !kafka_is_away())
+      return;
+    if (Clock::now() < take_not_before_ || !kafka_serves() || kept.room <= 0)
       return;
     const auto grant = site_->store.take(*session_, owner_, kLease, site_->kafka_cluster_id);
     if (!grant) {

@@ -28,6 +28,12 @@ enum class RelayBegins {
   kOnceNeeded,
 };
 
+/// Whether the servers respond; null: somebody else reports that.
+struct RelayServers {
+  Reachability* database = nullptr;
+  Reachability* kafka = nullptr;
+};
+
 /// Publishes this process's share of the outbox: takes lanes, extends them while they work, gives
 /// some back where there are others to take them. Its thread begins with the object.
 class OutboxRelay {
@@ -36,10 +42,9 @@ class OutboxRelay {
 
   /// `options` and `observers` outlive it. `owner`: this process, as elsewhere in the database.
   /// `bell`: rung when there is something to publish; messages of others are found all the same.
-  /// `database`, where somebody wants to know: whether PostgreSQL answered.
   OutboxRelay(const Options& options, const Observers& observers, std::string owner,
               std::shared_ptr<Bell> bell = std::make_shared<Bell>(),
-              RelayBegins begins = RelayBegins::kAtOnce, Reachability* database = nullptr);
+              RelayBegins begins = RelayBegins::kAtOnce, RelayServers servers = {});
   /// Ends behind the batches in hand, and gives the lanes back.
   ~OutboxRelay();
   OutboxRelay(const OutboxRelay&) = delete;
@@ -63,11 +68,13 @@ class OutboxRelay {
   [[nodiscard]] std::string left_out();
   void tell_differing(const std::string& owners);
   void connect();
+  [[nodiscard]] std::string ask_cluster(const kafka::Client& kafka) const;
   void require_state_topic(const kafka::Client& kafka) const;
   void reap();
   void put_off();
   void note_failed(const std::exception& error);
   [[nodiscard]] bool kafka_serves();
+  [[nodiscard]] bool kafka_is_away() const;
   void commit_nothing() const;
   void leave();
   void warn_once(const std::string& text, std::string_view sqlstate = {});
@@ -77,7 +84,7 @@ class OutboxRelay {
   const std::string owner_;
   const std::shared_ptr<Bell> bell_;
   const RelayBegins begins_;
-  Reachability* const database_;
+  const RelayServers servers_;
   const ledger::OutboxView view_;
   std::optional<OutboxSite> site_;  ///< once database and Kafka have answered
   std::unique_ptr<postgres::Session> session_;

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "message/partition_name.hpp"
+
 namespace pawl::engine {
 namespace {
 
@@ -103,8 +105,8 @@ void UnwritablePartitions::has_no_leader(const TopicPartition& partition, Clock:
 std::string UnwritablePartitions::text() const {
   std::string text;
   for (const auto& [partition, entry] : entries_) {
-    text += fmt::format("{}{}[{}] ({})", text.empty() ? "" : ", ", partition.topic,
-                        partition.partition, entry.why);
+    text +=
+        fmt::format("{}{} ({})", text.empty() ? "" : ", ", message::name_of(partition), entry.why);
   }
   return text;
 }

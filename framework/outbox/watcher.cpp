@@ -47,6 +47,7 @@ void OutboxWatcher::stop() {
 void OutboxWatcher::run() {
   while (!bell_.stopping()) {
     auto pause = interval_;
+    const bool reuses = session_ != nullptr;
     try {
       connect();
       if (!look()) {
@@ -59,8 +60,12 @@ void OutboxWatcher::run() {
     } catch (const postgres::InDoubt&) {
       session_.reset();
     } catch (const postgres::Error& error) {
-      failed(error);
       session_.reset();
+      // The server may have restarted since the last look: only a new session shows whether it is
+      // unreachable now.
+      if (reuses && error.failure() == postgres::FailureClass::kConnection)
+        continue;
+      failed(error);
     } catch (const std::exception& error) {
       warn_once(error.what());
       session_.reset();

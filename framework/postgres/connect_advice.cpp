@@ -45,7 +45,7 @@ constexpr std::array kAdvice{
     Advice{"does not support SSL",
            ". sslmode in postgres.url requires TLS. Set ssl = on in the server's configuration"},
     Advice{"permission denied for database",
-           ". The user in postgres.url needs a privilege: GRANT CONNECT ON DATABASE ... TO ..."},
+           ". The user in postgres.url needs a privilege: `GRANT CONNECT ON DATABASE ... TO ...`"},
     Advice{"statement pooling mode",
            ". pawl requires transactions. Set pool_mode of the pooler to transaction, with "
            "postgres.pooled = true, or to session"},
@@ -75,7 +75,7 @@ std::string connect_advice(std::string_view report, const PasswordSource& from,
                        from.files.empty() ? " or in libpq's environment" : read_again(from));
   }
   if (has(report, "FATAL: database \"") && has(report, "\" does not exist"))
-    return ". Create the database (createdb), or fix its name in postgres.url";
+    return ". Create the database (`createdb`), or fix its name in postgres.url";
   if (has(report, "certificate verify failed")) {
     return fmt::format(
         ". sslrootcert in postgres.url must contain the authority that signed the server's "
@@ -89,7 +89,9 @@ std::string connect_advice(std::string_view report, const PasswordSource& from,
   return found == kAdvice.end() ? "" : std::string(found->look);
 }
 
-bool needs_correction(std::string_view report) {
+std::string correction(std::string_view report) {
+  if (auto advice = connect_advice(report, {}, ""); !advice.empty())
+    return advice;
   // In other words than those with advice. "role" and "database" are PostgreSQL's and PgBouncer's,
   // "postgres." begins an option of ours.
   constexpr std::array kOther{std::string_view{"FATAL: role \""},
@@ -99,9 +101,9 @@ bool needs_correction(std::string_view report) {
                               std::string_view{"postgres.password_command failed"},
                               std::string_view{"postgres.url: "},
                               std::string_view{"another database responds"}};
-  return !connect_advice(report, {}, "").empty() ||
-         std::any_of(kOther.begin(), kOther.end(),
-                     [report](std::string_view words) { return has(report, words); });
+  const auto found = std::find_if(kOther.begin(), kOther.end(),
+                                  [report](std::string_view words) { return has(report, words); });
+  return found == kOther.end() ? "" : std::string(*found);
 }
 
 bool is_answer(std::string_view report) {

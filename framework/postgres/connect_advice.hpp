@@ -23,9 +23,9 @@ struct PasswordSource {
 /// Whether a report is of a server that answered, and refused us or was refused.
 [[nodiscard]] bool is_answer(std::string_view report);
 
-/// Whether connections fail with this report until an operator changes something: a password, a
-/// role, a certificate, a grant, an option. Otherwise a later one may succeed, as after a restart
-/// of the server.
-[[nodiscard]] bool needs_correction(std::string_view report);
+/// What an operator must fix before connections that fail with this report can succeed: a password,
+/// a role, a certificate, a grant, an option. Equal for reports with the same fix. Empty: a later
+/// connection may succeed without that, as after a restart of the server.
+[[nodiscard]] std::string correction(std::string_view report);
 
 }  // namespace pawl::postgres

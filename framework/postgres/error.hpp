@@ -6,6 +6,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "postgres/sqlstate.hpp"
 
@@ -51,10 +52,18 @@ class Error : public std::runtime_error {
   [[nodiscard]] bool is_of_set_up() const {
     return !met_.session_died && classify(sqlstate_) == FailureClass::kProgram;
   }
+  /// Name of the handler's statement that failed: "sql[0]"; empty: unknown, or pawl's own.
+  [[nodiscard]] const std::string& statement() const { return statement_; }
   /// This error in other words.
   [[nodiscard]] Error with_text(const std::string& text) const {
     Error error(sqlstate_, text, detail_, origin_);
     error.met_ = met_;
+    return error;
+  }
+  /// This error as one of the handler's statement of that name.
+  [[nodiscard]] Error of_statement(std::string name) const {
+    auto error = *this;
+    error.statement_ = std::move(name);
     return error;
   }
   /// This error as the last that was heard of a connection that broke.
@@ -81,13 +90,21 @@ class Error : public std::runtime_error {
   std::string sqlstate_;
   std::string detail_;
   ErrorOrigin origin_;
+  std::string statement_;
   Circumstances met_;
 };
 
 /// A statement with `expect_rows` affected or returned another number of rows.
 class UnexpectedRows : public std::runtime_error {
  public:
-  using std::runtime_error::runtime_error;
+  UnexpectedRows(std::string statement, const std::string& message)
+      : std::runtime_error(message), statement_(std::move(statement)) {}
+
+  /// As Error::statement().
+  [[nodiscard]] const std::string& statement() const { return statement_; }
+
+ private:
+  std::string statement_;
 };
 
 /// The connection broke while a COMMIT was on its way: whether it was stored is unknown until the

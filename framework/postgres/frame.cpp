@@ -14,6 +14,8 @@
 namespace pawl::postgres {
 namespace {
 
+constexpr const char* kPublish = "pawl.publish";
+
 // Through a pooler nothing may outlive the transaction, so each carries its settings itself.
 constexpr const char* kLocalSettings = R"sql(
   SELECT set_config('lock_timeout', $1, true), set_config('statement_timeout', $2, true),
@@ -112,7 +114,7 @@ void Frame::defer(const Statement& statement, Parameters parameters,
 
 void Frame::defer(std::string_view sql, Parameters parameters) {
   defer(session_.by_text(sql), std::move(parameters), std::nullopt,
-        calls_publish(sql) ? "pawl.publish" : "");
+        calls_publish(sql) ? kPublish : "");
 }
 
 void Frame::defer(std::shared_ptr<const Statement> statement, Parameters parameters,
@@ -128,11 +130,12 @@ Error Frame::explained(const Error& error, const Deferred& deferred) {
   const auto& rule = deferred.request.statement->rule;
   const std::string text = error.what();
   if (error.sqlstate() == "42601" && !rule.empty())
-    return error.with_text(fmt::format("{}: {} ({})", deferred.label, rule, text));
-  // What pawl's own functions raise names it already.
-  if (deferred.label.empty() || text.starts_with(deferred.label))
+    return error.with_text(fmt::format("{} ({})", rule, text)).of_statement(deferred.label);
+  // What pawl.publish raises itself begins with its name. PostgreSQL's errors may begin with
+  // another label as well, for example with "function".
+  if (deferred.label.empty() || (deferred.label == kPublish && text.starts_with(kPublish)))
     return error;
-  return error.with_text(fmt::format("{}: {}", deferred.label, text));
+  return error.of_statement(deferred.label);
 }
 
 void Frame::add_deferred(Flight& flight, Deferred& deferred) const {
@@ -145,9 +148,11 @@ void Frame::check_rows(const Deferred& deferred, const PGresult* result) const {
   const auto rows = affected_rows(result);
   if (rows == *deferred.expect_rows)
     return;
-  throw UnexpectedRows(fmt::format(
-      "{} affected {}; expect_rows requires {}. Nothing was stored", deferred.label,
-      texts::counted(static_cast<std::int64_t>(rows), "row", "rows"), *deferred.expect_rows));
+  throw UnexpectedRows(
+      deferred.label,
+      fmt::format("the statement affected {}; expect_rows requires {}. Nothing was stored",
+                  texts::counted(static_cast<std::int64_t>(rows), "row", "rows"),
+                  *deferred.expect_rows));
 }
 
 void Frame::flush() {

@@ -66,10 +66,11 @@ class Frame final : public pqxx::dbtransaction {
   Result exec(Request& request);
 
   /// What the server takes the statement's parameters for; asked once a session. What is deferred
-  /// is sent before, for the statement may need it to be understood. `label` names it in errors.
+  /// is sent before, for the statement may need it to be understood. `label`: Error::statement().
   const ParameterTypes& types_of(const Statement& statement, const std::string& label);
 
-  /// Queues a statement that travels with the next flush() or finish(). `label` names it in errors.
+  /// Queues a statement that travels with the next flush() or finish(). `label` is
+  /// Error::statement() of what it throws.
   void defer(const Statement& statement, Parameters parameters,
              std::optional<std::uint64_t> expect_rows, std::string label);
 

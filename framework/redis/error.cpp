@@ -25,6 +25,10 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 13> kHints{{
     {"CLUSTERDOWN", "Redis Cluster is not supported. Configure a standalone server"},
 }};
 
+/// Words of errors of the kind kUnfit.
+constexpr std::array<std::string_view, 3> kUnfit{"not a master", "maxmemory-policy",
+                                                 "has no master"};
+
 bool is_code(std::string_view word) {
   return !word.empty() && std::ranges::all_of(word, [](char c) { return c >= 'A' && c <= 'Z'; });
 }
@@ -41,6 +45,18 @@ std::string error_code(std::string_view reply) {
       return std::string(code);
   }
   return is_code(word) ? std::string(word) : std::string("ERR");
+}
+
+std::string correction(std::string_view error) {
+  const auto has = [error](std::string_view words) {
+    return error.find(words) != std::string_view::npos;
+  };
+  const auto* const hint = std::ranges::find_if(
+      kHints, [&](const auto& one) { return one.first != "LOADING" && has(one.second); });
+  if (hint != kHints.end())
+    return std::string(hint->second);
+  const auto* const unfit = std::ranges::find_if(kUnfit, has);
+  return unfit == kUnfit.end() ? "" : std::string(*unfit);
 }
 
 Error Error::refused(std::string_view server, std::string_view command, std::string_view text) {

@@ -37,4 +37,8 @@ class Error : public std::runtime_error {
 /// 7.0 wrapped into one of the script; then the inner one counts.
 [[nodiscard]] std::string error_code(std::string_view reply);
 
+/// What an operator must fix before Redis can be used, from the text of an Error. Equal for errors
+/// with the same fix. Empty: Redis may respond again without that.
+[[nodiscard]] std::string correction(std::string_view error);
+
 }  // namespace pawl::redis

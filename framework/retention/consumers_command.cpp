@@ -139,7 +139,7 @@ int forget(const Options& options, const ForgetArguments& arguments) {
     std::cout << fmt::format("; {} kept", counted(consumer.letters, "unresolved dead letter is",
                                                   "unresolved dead letters are"));
   }
-  std::cout << ".\nIf the consumer starts again, its partitions halt until pawl offsets set sets "
+  std::cout << ".\nIf the consumer starts again, its partitions halt until `offsets set` sets "
                "their offsets.\n";
   return kDone;
 }

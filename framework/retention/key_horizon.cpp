@@ -4,6 +4,7 @@
 
 #include "console/connections.hpp"
 #include "kafka/answers.hpp"
+#include "message/partition_name.hpp"
 
 namespace pawl::cli {
 
@@ -25,10 +26,10 @@ std::optional<std::string> KeyHorizon::refusal(const TopicPartition& partition,
   if (from == recognised_from_.end() || next >= from->second)
     return std::nullopt;
   return fmt::format(
-      "{}[{}] cannot go back to offset {}: messages before offset {} are older than {}, and "
+      "{} cannot go back to offset {}: messages before offset {} are older than {}, and "
       "retention has removed older keys. pawl would apply these messages a second time. Choose an "
       "offset of {} or later. If a repetition is acceptable, use --force",
-      partition.topic, partition.partition, next, from->second, ledger::to_string(*pruned_to_),
+      message::name_of(partition), next, from->second, ledger::to_string(*pruned_to_),
       from->second);
 }
 

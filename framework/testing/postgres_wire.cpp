@@ -1,5 +1,6 @@
 #include "testing/postgres_wire.hpp"
 
+#include <algorithm>
 #include <cctype>
 #include <functional>
 #include <stdexcept>
@@ -28,66 +29,119 @@ std::string_view take_text(std::string_view& body) {
   return text;
 }
 
+bool is_space(char c) {
+  return std::isspace(static_cast<unsigned char>(c)) != 0;
+}
+bool is_digit(char c) {
+  return std::isdigit(static_cast<unsigned char>(c)) != 0;
+}
 bool is_word(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || (c & 0x80) != 0;
 }
 
-/// Where what begins at `at` ends, when it is a comment or something in quotes; else `at`.
-std::size_t skip_quoted(std::string_view sql, std::size_t at) {
-  const auto behind = [&](std::string_view closing, std::size_t from) {
-    const auto found = sql.find(closing, from);
-    return found == std::string_view::npos ? sql.size() : found + closing.size();
-  };
-  const auto rest = sql.substr(at);
-  if (rest.starts_with("--")) {
-    return behind("\n", at);
-  }
-  if (rest.starts_with("/*")) {
-    std::size_t depth = 1;
-    std::size_t i = at + 2;
-    for (; i < sql.size() && depth > 0; ++i) {
-      const auto two = sql.substr(i, 2);
-      if (two == "/*" || two == "*/") {
-        depth = two == "/*" ? depth + 1 : depth - 1;
-        ++i;
-      }
-    }
-    return i;
-  }
-  if (rest.starts_with('\'') || rest.starts_with('"')) {
-    // A doubled quote ends one literal and begins the next: the same for us. E'' has escapes.
-    const bool escapes = rest.front() == '\'' && at > 0 &&
-                         (sql[at - 1] == 'E' || sql[at - 1] == 'e') &&
-                         (at == 1 || !is_word(sql[at - 2]));
-    for (std::size_t i = at + 1; i < sql.size(); ++i) {
-      if (escapes && sql[i] == '\\') {
-        ++i;
-      } else if (sql[i] == rest.front()) {
-        return i + 1;
-      }
-    }
-    return sql.size();
-  }
-  if (rest.starts_with('$') && (at == 0 || !is_word(sql[at - 1]))) {
-    std::size_t end = at + 1;
-    while (end < sql.size() && is_word(sql[end])) {
-      ++end;
-    }
-    const bool parameter =
-        end > at + 1 && std::isdigit(static_cast<unsigned char>(sql[at + 1])) != 0;
-    if (end < sql.size() && sql[end] == '$' && !parameter) {
-      return behind(sql.substr(at, end + 1 - at), end + 1);
-    }
+template <typename Predicate>
+std::size_t skip_while(std::string_view sql, std::size_t at, Predicate predicate) {
+  while (at < sql.size() && predicate(sql[at])) {
+    ++at;
   }
   return at;
 }
 
-std::string lower_word(std::string_view sql, std::size_t at) {
-  std::string word;
-  while (at < sql.size() && is_word(sql[at])) {
-    word += static_cast<char>(std::tolower(static_cast<unsigned char>(sql[at++])));
+std::size_t end_of_line(std::string_view sql, std::size_t at) {
+  return std::min(sql.find_first_of("\r\n", at), sql.size());
+}
+
+/// Behind the quote that closes the one at `at`. A doubled quote ends one literal and begins the
+/// next: the same for us, as is a continuation, but for escapes.
+std::size_t end_of_quoted(std::string_view sql, std::size_t at, bool escapes) {
+  const char quote = sql[at];
+  for (++at; at < sql.size(); ++at) {
+    if (escapes && (sql[at] == '\\' || sql.substr(at, 2) == "''")) {
+      ++at;
+    } else if (sql[at] == quote) {
+      return at + 1;
+    }
   }
-  return word;
+  return sql.size();
+}
+
+/// Of E'', which goes on behind white space with a line break, and line comments.
+std::size_t end_of_escape_string(std::string_view sql, std::size_t at) {
+  std::size_t end = end_of_quoted(sql, at, true);
+  while (true) {
+    std::size_t next = end;
+    bool line_break = false;
+    while (next < sql.size() && (is_space(sql[next]) || sql.substr(next).starts_with("--"))) {
+      line_break = line_break || sql[next] == '\n' || sql[next] == '\r';
+      next = is_space(sql[next]) ? next + 1 : end_of_line(sql, next);
+    }
+    if (!line_break || next == sql.size() || sql[next] != '\'') {
+      return end;
+    }
+    end = end_of_quoted(sql, next, true);
+  }
+}
+
+std::size_t end_of_block_comment(std::string_view sql, std::size_t at) {
+  std::size_t depth = 0;
+  do {
+    const auto two = sql.substr(at, 2);
+    const bool bracket = two == "/*" || two == "*/";
+    depth = two == "/*" ? depth + 1 : two == "*/" ? depth - 1 : depth;
+    at += bracket ? 2 : 1;
+  } while (at < sql.size() && depth > 0);
+  return std::min(at, sql.size());
+}
+
+/// Of a parameter, or a literal in dollar quotes.
+std::size_t end_of_dollar(std::string_view sql, std::size_t at) {
+  const auto digits = skip_while(sql, at + 1, is_digit);
+  const auto tag = skip_while(sql, at + 1, is_word);
+  if (digits > at + 1) {
+    return digits;
+  }
+  if (tag == sql.size() || sql[tag] != '$') {
+    return at + 1;
+  }
+  const auto delimiter = sql.substr(at, tag + 1 - at);
+  const auto closing = sql.find(delimiter, tag + 1);
+  return closing == std::string_view::npos ? sql.size() : closing + delimiter.size();
+}
+
+/// Where the word, literal, comment, or character that begins at `at` ends (manual, "Lexical
+/// Structure").
+std::size_t end_of_token(std::string_view sql, std::size_t at) {
+  const auto rest = sql.substr(at);
+  if (rest.starts_with("--")) {
+    return end_of_line(sql, at);
+  }
+  if (rest.starts_with("/*")) {
+    return end_of_block_comment(sql, at);
+  }
+  if (rest.starts_with('\'') || rest.starts_with('"')) {
+    return end_of_quoted(sql, at, false);
+  }
+  if (rest.starts_with("E'") || rest.starts_with("e'")) {
+    return end_of_escape_string(sql, at + 1);
+  }
+  if (rest.starts_with('$')) {
+    return end_of_dollar(sql, at);
+  }
+  if (is_digit(sql[at])) {
+    return skip_while(sql, at, [](char c) { return is_word(c) || c == '.'; });
+  }
+  if (is_word(sql[at])) {
+    return skip_while(sql, at, [](char c) { return is_word(c) || c == '$'; });
+  }
+  return at + 1;
+}
+
+bool ends_transaction(std::string_view word) {
+  std::string lower{word};
+  std::transform(lower.begin(), lower.end(), lower.begin(), [](char c) {
+    return static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  });
+  return lower == "commit" || lower == "end";
 }
 
 }  // namespace
@@ -126,23 +180,17 @@ std::uint32_t opening_code(const WireMessage& message) {
 }
 
 bool commits(std::string_view sql) {
-  bool first = true;  // the next word is a statement's first
+  bool first = true;  // the next token is a statement's first
   for (std::size_t at = 0; at < sql.size();) {
-    if (const auto end = skip_quoted(sql, at); end != at) {
-      at = end;
-    } else if (sql[at] == ';') {
-      first = true;
-      ++at;
-    } else if (is_word(sql[at])) {
-      const std::string word = lower_word(sql, at);
-      if (first && (word == "commit" || word == "end")) {
-        return true;
-      }
-      first = false;
-      at += word.size();
-    } else {
-      ++at;
+    const auto token = sql.substr(at, end_of_token(sql, at) - at);
+    at += token.size();
+    if (is_space(token.front()) || token.starts_with("--") || token.starts_with("/*")) {
+      continue;
     }
+    if (first && ends_transaction(token)) {
+      return true;
+    }
+    first = token == ";";
   }
   return false;
 }

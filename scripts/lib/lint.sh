@@ -61,17 +61,36 @@ lint_file() { # BUILD FILE
         "$commands" |
         sed -e 's/^ *"command": "//' -e 's/",$//' -e 's/\\"/"/g' -e 's/\\\\/\\/g' \
             -e 's/ -o [^ ]* -c / -E -C /' -e 's/^.*ccache //')
-    # With its comments, because a NOLINT is one; and without the checkout's own place.
-    key=$(set -o pipefail; {
+    # If no file that it was made of has changed, it need not be preprocessed, which takes a second.
+    local rules sums depends
+    rules=$({
         "$clang_tidy" --version
         cat "$root/.clang-tidy"
         echo "$command"
-        cd -- "$build" && eval "$command"
+    } | sed "s#$root_pattern#.#g" | sha256sum | cut -d' ' -f1)
+    sums=$lint_passed/$rules.sums
+    [[ ! -e $sums ]] || ! (cd -- "$root" && sha256sum --check --status --strict "$sums" 2>/dev/null) || return 0
+    depends=$build/lint/$rules.d
+    # With its comments, because a NOLINT is one; and without the checkout's own place.
+    key=$(set -o pipefail; {
+        echo "$rules"
+        cd -- "$build" && eval "$command -MD -MF $(printf %q "$depends")"
     } | sed "s#$root_pattern#.#g" | sha256sum | cut -d' ' -f1) || return 1
-    [[ ! -e $lint_passed/$key ]] || return 0
-    "$clang_tidy" --quiet -p "$build/lint" "$file" 2> >(grep -v 'warnings generated' >&2) ||
-        return 1
-    : >"$lint_passed/$key"
+    if [[ ! -e $lint_passed/$key ]]; then
+        "$clang_tidy" --quiet -p "$build/lint" "$file" 2> >(grep -v 'warnings generated' >&2) ||
+            return 1
+        : >"$lint_passed/$key"
+    fi
+    write_sums "$build" "$depends" >"$sums.$BASHPID" && mv -f -- "$sums.$BASHPID" "$sums"
+}
+
+# The sums of the files that a list of dependencies names, those of the checkout by their path in it.
+write_sums() { # BUILD LIST
+    set -o pipefail
+    # A space within a path is written as "\ ".
+    sed -e '1s/^[^:]*: *//' -e 's/ *\\$//' -e 's/\\ /\x01/g' "$2" | tr -s ' ' '\n' | sed -e '/^$/d' -e 's/\x01/ /g' |
+        (cd -- "$1" && xargs -d '\n' realpath --no-symlinks) | sed "s#^$root_pattern/##" | sort -u |
+        (cd -- "$root" && xargs -d '\n' sha256sum --)
 }
 
 check_lint() { # BUILD
@@ -86,7 +105,7 @@ check_lint() { # BUILD
         esac
     done < <(sed -n 's/^ *"file": "\(.*\)",\{0,1\}$/\1/p' "$1/compile_commands.json" | sort -u)
     ((${#files[@]})) || fail "found no C++ files to lint in $1/compile_commands.json"
-    export -f lint_file
+    export -f lint_file write_sums
     export root root_pattern clang_tidy lint_passed
     printf '%s\0' "${files[@]}" |
         xargs -0 -P "$(nproc)" -n 1 bash -c 'lint_file "$@"' lint "$1" ||

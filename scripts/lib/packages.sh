@@ -57,6 +57,9 @@ missing_packages() {
         package_installed python3-psycopg || echo python3-psycopg
         package_installed python3-confluent-kafka || echo python3-confluent-kafka
         command -v "clang-format-$format_major" >/dev/null || echo "clang-format-$format_major"
+        # scripts/fuzz, with the same release.
+        command -v "clang++-$format_major" >/dev/null || echo "clang-$format_major"
+        package_installed "libclang-rt-$format_major-dev" || echo "libclang-rt-$format_major-dev"
         missing_wheel_packages
     fi
 }

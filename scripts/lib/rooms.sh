@@ -22,10 +22,10 @@ declare -A room_may_include=(
     [config]='handlers message postgres redis text'
     [engine]='config dead_letters/store handlers kafka leases/store ledger message postgres redis
               text'
-    [ops]='config handlers message postgres process text'
+    [ops]='config handlers kafka message postgres process redis text'
     [console]='config handlers kafka ledger message postgres'
     [dead_letters]='config console dead_letters/store engine handlers kafka ledger message postgres
-                    retention/store'
+                    retention/store text'
     [retention]='config console engine handlers kafka ledger message postgres retention/store'
     [audit]='audit/store config console engine handlers kafka ledger message postgres'
     [leases]='config console leases/store ledger message postgres'

@@ -493,7 +493,9 @@ TEST_CASE(
   CHECK_THAT(halted.err,
              ContainsSubstring("partition_halted") && ContainsSubstring("bytes omitted"));
   CHECK(longest_line(halted.err) < 5000);
-  const auto detail = hook.wait_for("halt").at("msg").get<std::string>();
+  const auto alert = hook.wait_for("halt");
+  CHECK(alert.at("statement") == "sql[0]");
+  const auto detail = alert.at("msg").get<std::string>();
   CHECK_THAT(detail, ContainsSubstring("x... (") && ContainsSubstring("partitions resume"));
   CHECK_THAT(detail, !ContainsSubstring(std::string(200, 'x')));
   const auto status = site.run({"status", "--json"});

@@ -124,6 +124,16 @@ TEST_CASE("each corruption of the books is found at its place, and nothing else"
                                      " duplicate_count = duplicate_count - 1"),
                           {"counters 0 - -"},
                           {}});
+
+  // The history has the offset of this message, which is not a stored offset.
+  site.sql(
+      "INSERT INTO pawl.offset_history (consumer_id, topic, partition, action, from_offset,"
+      " to_offset) SELECT consumer_id, topic, partition, 'dlq discard', 1000, 1000"
+      "  FROM pawl.processed_kafka_offsets WHERE partition = 0 AND topic LIKE 'payments%'");
+  check_corruption(site, {change_key("e6", "kafka_offset = 1000"), {"position 0 6 e6"}, {}});
+  check_corruption(site, {change_key("e6", "kafka_offset = 999"),
+                          {"position 0 6 e6", "beyond-offset 0 999 e6"},
+                          {"beyond-offset 0 999 e6"}});
 }
 
 TEST_CASE("a stored offset that was moved is found, forward and back") {

@@ -211,8 +211,8 @@ TEST_CASE("check says of topics that SQL publishes to whether Kafka has them") {
   CHECK_THAT(bad.out,
              ContainsSubstring("handler[0].sql[0] publishes to topic no-such-topic, and its "
                                "messages would fail: topic no-such-topic does not "
-                               "exist in Kafka; create it: kafka-topics.sh "
-                               "--bootstrap-server " +
+                               "exist in Kafka; create it:\n"
+                               "                        kafka-topics.sh --bootstrap-server " +
                                site.bootstrap + " --create --topic no-such-topic") &&
                  ContainsSubstring("handler[0].sql[1]: pawl.publish rejects \"no topic\"") &&
                  ContainsSubstring("\n2 checks failed.\n"));
@@ -258,7 +258,8 @@ TEST_CASE("check finds rights that are missing, of pawl's tables and of the hand
   CHECK(outcome.code == 1);
   CHECK_THAT(outcome.out, ContainsSubstring("INSERT on pawl.consumer_topics, pawl.consumers, ") &&
                               ContainsSubstring("DELETE on pawl.dead_letters, ") &&
-                              ContainsSubstring(". This grants them: pawl migrate grants ") &&
+                              ContainsSubstring(". This grants them:\n") &&
+                              ContainsSubstring("  pawl migrate grants ") &&
                               ContainsSubstring("--role " + role + " | psql -h "));
   // One finding for all of them, and the handler's.
   CHECK_THAT(outcome.out, ContainsSubstring("\n2 checks failed.\n"));
@@ -342,10 +343,10 @@ TEST_CASE("check and run refuse the schema of a build from before 0.1.0, and say
         " VALUES ('pawl', 2, '0002_dead_letters.sql', '')");
   }
   const auto require_told = [](const std::string& text) {
-    CHECK_THAT(text,
-               ContainsSubstring("by a build of pawl from before 0.1.0") &&
-                   ContainsSubstring("Use that build") &&
-                   ContainsSubstring("prints the command for that: pawl migrate up --config "));
+    CHECK_THAT(text, ContainsSubstring("by a build of pawl from before 0.1.0") &&
+                         ContainsSubstring("Use that build") &&
+                         ContainsSubstring("prints the command for that:") &&
+                         ContainsSubstring(" pawl migrate up --config "));
   };
   const auto checked = site.run({"check"});
   CHECK(checked.code == 1);
@@ -404,6 +405,12 @@ TEST_CASE("check finds a configuration that is wrong, and a wrong or lost databa
 
   site.pay_many(0, "e", 3);
   REQUIRE(site.run({"run", "--drain"}).code == 0);
+  CHECK(site.run({"check"}).code == 0);
+  site.sql("DELETE FROM pawl.processed_kafka_offsets");
+  const auto deleted = site.run({"check"});
+  CHECK(deleted.code == 1);
+  CHECK_THAT(deleted.out, ContainsSubstring(site.topic + "[0] will halt") &&
+                              ContainsSubstring("the stored offset was deleted"));
   site.sql("TRUNCATE pawl.consumers CASCADE");
   const auto lost = site.run({"check"});
   CHECK(lost.code == 1);

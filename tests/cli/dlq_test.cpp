@@ -29,6 +29,7 @@ TEST_CASE("dlq list and show tell what died and why") {
   REQUIRE(rows.size() == 2);
   CHECK(rows[0]["offset"] == 1);
   CHECK(rows[0]["sqlstate"] == "23514");
+  CHECK(rows[0]["statement"] == "sql[0]");
   CHECK(rows[0]["idempotency_key"] == "bad");
   CHECK(rows[1]["sqlstate"] == "22P02");
 
@@ -84,10 +85,16 @@ TEST_CASE("replay applies a letter once, however often it is said") {
   CHECK_THAT(dry.out, ContainsSubstring("would replay 3 dead letters"));
   CHECK(site.count("status = 'dead'") == "3");
 
+  // Of an earlier error.
+  site.sql(
+      "UPDATE pawl.dead_letters SET statement = NULL, sqlstate = '40P01', error_detail = "
+      "'earlier'");
   const auto fails = site.run({"dlq", "replay", "--all"});
   CHECK(fails.code == 1);
   CHECK_THAT(fails.out, ContainsSubstring("replayed 0, 3 failed again"));
-  CHECK(site.count("status = 'dead' AND replays = 1") == "3");
+  CHECK_THAT(fails.err, ContainsSubstring(": sql[0]: "));
+  CHECK(site.count("status = 'dead' AND replays = 1 AND statement = 'sql[0]' AND sqlstate = "
+                   "'23514' AND error_detail IS DISTINCT FROM 'earlier'") == "3");
   CHECK(site.sql("SELECT count(*) FROM pawl.idempotency_keys") == "0");
 
   site.mend();
@@ -278,7 +285,8 @@ TEST_CASE("export and import keep every byte") {
   const std::string whole =
       "SELECT md5(string_agg(to_jsonb(d)::text, ',' ORDER BY kafka_offset)) FROM (SELECT topic, "
       "topic_id, partition, kafka_offset, leader_epoch, timestamp_ms, status, reason, handler, "
-      "idempotency_key, sqlstate, error, error_detail, attempts, record_key, record_key_hash, "
+      "idempotency_key, sqlstate, statement, error, error_detail, attempts, record_key, "
+      "record_key_hash, "
       "record_value, value_bytes, headers, payload FROM pawl.dead_letters) d";
   const auto before = site.sql(whole);
   TempDir folder("export");

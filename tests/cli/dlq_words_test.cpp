@@ -236,8 +236,8 @@ TEST_CASE("ids that match nothing and reasons that there are not are refused") {
     unknown.emplace_back("999999");
     const auto none = site.run(unknown);
     CHECK(none.code == 2);
-    CHECK_THAT(none.err, ContainsSubstring("dead letter 999999 does not exist. Dead letters are "
-                                           "listed by: pawl dlq list --config ") &&
+    CHECK_THAT(none.err, ContainsSubstring("dead letter 999999 does not exist. List dead "
+                                           "letters:\n  pawl dlq list --config ") &&
                              ContainsSubstring(" --status all\n"));
     unknown.emplace_back("--dry-run");
     CHECK(site.run(unknown).code == 2);

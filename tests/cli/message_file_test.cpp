@@ -63,6 +63,13 @@ TEST_CASE("a file that holds no message is refused by its name and place") {
              ContainsSubstring("ofset is not known"));
   CHECK_THAT(refusal(R"({"topic": "t", "value": 1, "offset": "2"})"),
              ContainsSubstring("offset is not an integer"));
+  // Cut off, it would be the offset or partition of another message.
+  CHECK_THAT(refusal(R"({"topic": "t", "value": 1, "offset": 9223372036854775808})"),
+             ContainsSubstring("offset is not an integer of 64 bits"));
+  CHECK_THAT(refusal(R"({"topic": "t", "value": 1, "partition": 4294967296})"),
+             ContainsSubstring("partition is not an integer of 32 bits"));
+  CHECK_THAT(refusal(R"({"topic": "t", "value": 1, "timestamp": 18446744073709551615})"),
+             ContainsSubstring("timestamp is not an integer of 64 bits"));
   CHECK_THAT(refusal(R"({"topic": "t", "value": 1, "timestamp": "yesterday"})"),
              ContainsSubstring("timestamp is neither an RFC 3339 text"));
   CHECK_THAT(refusal(R"({"topic": "t", "value": 1, "topic_id": 2})"),

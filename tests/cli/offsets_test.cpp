@@ -153,7 +153,8 @@ TEST_CASE(
                              "4", "--because", "why not"});
   CHECK(set.code == 0);
   CHECK(site.stored(0) == 3);
-  CHECK(site.sql(kHistory) == "first assignment ->-1, offsets set 9>3");
+  CHECK(site.sql(kHistory) == "first assignment ->0, offsets set 10>4");
+  CHECK(site.sql("SELECT base_offset FROM pawl.processed_kafka_offsets") == "4");
   CHECK(site.sql("SELECT reason FROM pawl.offset_history ORDER BY history_id DESC") == "why not");
 
   REQUIRE(site.run({"run", "--drain"}).code == 0);

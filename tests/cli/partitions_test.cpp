@@ -53,6 +53,49 @@ TEST_CASE("pause --all and resume --all are about every partition of the topic")
         "3");
 }
 
+TEST_CASE(
+    "a state that is stored for a partition without an owner takes effect with the next one") {
+  Site site;
+  REQUIRE(site.run({"run", "--drain"}).code == 0);
+  const auto change = [&](const char* which, std::vector<std::string> more = {}) {
+    std::vector<std::string> arguments{"partitions", which,         "--topic",
+                                       site.topic,   "--partition", "0"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return site.run(arguments);
+  };
+  const auto pause = change("pause");
+  CHECK(pause.code == 0);
+  CHECK_THAT(pause.out, ContainsSubstring("its stored state is paused now. No process owns") &&
+                            !ContainsSubstring(" run "));
+  const auto resume = change("resume");
+  CHECK(resume.code == 0);
+  CHECK_THAT(resume.out,
+             ContainsSubstring("was paused, and its stored state is running now. No process owns "
+                               "the partition, so the state takes effect when a process acquires "
+                               "it. Next offset: 0\n") &&
+                 ContainsSubstring("  pawl status --config ") &&
+                 ContainsSubstring("  pawl run --config "));
+  const auto again = change("resume");
+  CHECK(again.code == 0);
+  CHECK_THAT(again.out,
+             ContainsSubstring("was running before. No process owns the partition now\n") &&
+                 ContainsSubstring("  pawl run --config "));
+  const auto owner = [&](const char* which) {
+    return nlohmann::json::parse(change(which, {"--json"}).out).at("partitions").at(0).at("owner");
+  };
+  CHECK(owner("pause").is_null());
+  CHECK(owner("resume").is_null());
+
+  site.pay(0, "e0", "a", "1");
+  const auto child = site.start();
+  site.wait_for_stored(0, 0);
+  CHECK(owner("pause") == site.sql("SELECT owner FROM pawl.processed_kafka_offsets"));
+  const auto owned = change("resume");
+  CHECK(owned.code == 0);
+  CHECK_THAT(owned.out, ContainsSubstring("was paused and is running now. Next offset: 1\n") &&
+                            !ContainsSubstring("No process"));
+}
+
 TEST_CASE("a pause does not overwrite a halt that came after the partition was read") {
   Site site;
   const TempDir folder("pause");
@@ -99,8 +142,10 @@ TEST_CASE("resume --all goes on behind a partition that has changed meanwhile, a
   recovering.commit();
   CHECK(resume.wait(kDeadline).code == 1);
   CHECK_THAT(resume.output(), ContainsSubstring("[0] is no longer halted") &&
-                                  ContainsSubstring("[1] was halted and is running now") &&
-                                  ContainsSubstring("[2] was halted and is running now"));
+                                  ContainsSubstring("[1] was halted, and its stored state is "
+                                                    "running now") &&
+                                  ContainsSubstring("[2] was halted, and its stored state is "
+                                                    "running now"));
   CHECK(site.sql("SELECT count(*) FROM pawl.processed_kafka_offsets WHERE state = 'running'") ==
         "3");
 }
@@ -190,7 +235,8 @@ TEST_CASE("skip leaves out the message that halts, keeps it whole, and the consu
   CHECK(site.sql("SELECT headers->1->>'value' FROM pawl.skipped_messages").empty());
   CHECK(site.sql("SELECT reason || ' ' || kafka_offset FROM pawl.skipped_messages") ==
         "ticket 7 0");
-  CHECK(site.sql("SELECT action FROM pawl.offset_history ORDER BY history_id DESC") == "skip");
+  CHECK(site.sql("SELECT concat_ws(' ', action, from_offset, to_offset) FROM pawl.offset_history"
+                 " ORDER BY history_id DESC") == "skip 1 1");
 }
 
 TEST_CASE("skip refuses what is past already, what is not there yet, and what has no row") {

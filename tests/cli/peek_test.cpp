@@ -43,9 +43,54 @@ TEST_CASE("peek shows the message that halts: headers, key and value, within a b
   const auto other = site.run(with({"--offset", "0"}));
   CHECK(other.code == 0);
   CHECK_THAT(other.out, ContainsSubstring("fine"));
-  CHECK(site.run(with({"--offset", "99"})).code != 0);
+  const auto beyond = site.run(with({"--offset", "99"}));
+  CHECK(beyond.code == 2);
+  CHECK_THAT(beyond.err,
+             ContainsSubstring(site.topic + "[0]@99 cannot be read, because Kafka delivers offsets "
+                                            "0 to 1 of this partition") &&
+                 ContainsSubstring("\n  pawl offsets show --config "));
+  const auto negative = site.run(with({"--offset", "-1"}));
+  CHECK(negative.code == 2);
+  CHECK_THAT(negative.err, ContainsSubstring("--offset"));
   // It only looks.
   CHECK(site.stored(0) == 0);
+}
+
+TEST_CASE("peek and try name the range if a place has no message") {
+  Site site;
+  site.pay_many(0, "e", 2);
+  struct Case {
+    std::string topic;
+    const char* partition;
+    const char* offset;
+    std::string text;
+  };
+  const Case cases[] = {
+      {site.topic, "0", "2",
+       site.topic + "[0]@2 cannot be read, because Kafka delivers offsets 0 to 1"},
+      {site.topic, "1", "0",
+       site.topic + "[1] does not exist, because topic " + site.topic + " has 1 partition, 0."},
+      {"shipmentz", "0", "0", "topic shipmentz does not exist in Kafka."},
+  };
+  for (const auto& [topic, partition, offset, text] : cases) {
+    const std::vector<std::string> place{"--topic", topic,      "--partition",
+                                         partition, "--offset", offset};
+    for (const auto& command : {std::vector<std::string>{"partitions", "peek"}, {"try"}}) {
+      auto arguments = command;
+      arguments.insert(arguments.end(), place.begin(), place.end());
+      const auto outcome = site.run(arguments);
+      CHECK(outcome.code == 2);
+      CHECK_THAT(outcome.err,
+                 ContainsSubstring(text) && ContainsSubstring("\n  pawl offsets show --config "));
+    }
+  }
+
+  // Without --offset, the end of the log is no mistake, and the text names it as well.
+  REQUIRE(site.run({"run", "--drain"}).code == 0);
+  const auto end = site.run({"partitions", "peek", "--topic", site.topic, "--partition", "0"});
+  CHECK(end.code == 2);
+  CHECK_THAT(end.err, ContainsSubstring(site.topic + "[0] has no message at or after offset 2, and "
+                                                     "its log ends at offset 2."));
 }
 
 TEST_CASE("skipped list tells what was left out, where, when, by whom and why") {

@@ -1,6 +1,5 @@
 #include <csignal>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <sstream>
 
 #include "prelude.hpp"
@@ -157,7 +156,7 @@ TEST_CASE("run ends with 1 and the command to run when the schema is missing") {
 }
 
 TEST_CASE(
-    "each cause of an outage of PostgreSQL is logged once, not once a worker, and so is its end") {
+    "an outage of PostgreSQL is logged once, not once per worker or cause, and so is its end") {
   PostgresServer server;
   Site site(4);
   site.url = server.create_database("outage");
@@ -181,18 +180,35 @@ TEST_CASE(
 
   const auto log = child->output();
   INFO(log);
-  std::set<std::string> causes;
-  int lines = 0;
-  int ends = 0;
-  std::istringstream stream(log);
-  for (std::string line; std::getline(stream, line);) {
-    if (const auto at = line.find(" database_unreachable: "); at != std::string::npos) {
-      ++lines;
-      causes.insert(line.substr(at));
-    }
-    ends += line.find(" database_reachable ") != std::string::npos ? 1 : 0;
-  }
-  CHECK(lines >= 1);
-  CHECK(static_cast<int>(causes.size()) == lines);
-  CHECK(ends == 1);
+  CHECK(occurrences(log, " database_unreachable: ") == 1);
+  CHECK(occurrences(log, " database_reachable outage_s=") == 1);
+}
+
+TEST_CASE(
+    "an outage at the start is logged once, with its end, and progress lines name its cause") {
+  PostgresServer server;
+  KafkaBroker broker;
+  Site site(broker, server);
+  site.more = "[log]\nprogress_interval = \"500ms\"\n";
+  site.pay_many(0, "e", 5);
+  server.stop();
+  broker.kill();
+  const auto child = site.start();
+  child->wait_for_output("PostgreSQL is unreachable: ", kDeadline);
+  server.start();
+  child->wait_for_output(" database_reachable outage_s=", kDeadline);
+  child->wait_for_output("Kafka is unreachable: ", kDeadline);
+  broker.start();
+  child->wait_for_output(" kafka_reachable outage_s=", kDeadline);
+  site.wait_for_stored(0, 4);
+  child->kill(SIGTERM);
+  CHECK(child->wait(kDeadline) == ExitStatus{.code = 0, .signal = {}});
+
+  const auto log = child->output();
+  INFO(log);
+  CHECK(occurrences(log, " database_unreachable: ") == 1);
+  CHECK(occurrences(log, " database_reachable outage_s=") == 1);
+  CHECK(occurrences(log, " kafka_unreachable: ") == 1);
+  CHECK(occurrences(log, " kafka_reachable outage_s=") == 1);
+  CHECK(occurrences(log, " kafka_unreachable_repeats=") > 0);
 }

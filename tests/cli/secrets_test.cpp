@@ -118,7 +118,7 @@ TEST_CASE("a connection that fails is told by every command without what may be 
       check_failed_at_connecting(outcome);
     }
     const auto running = site.start();
-    running->wait_for_output("Waiting for PostgreSQL", kDeadline);
+    running->wait_for_output(" database_unreachable: ", kDeadline);
     running->kill(SIGTERM);
     running->wait(kDeadline);
     check_hidden(running->output());

@@ -81,7 +81,7 @@ class PostgresSite : public SecureSite {
     CHECK(check.code == 1);
     CHECK_THAT(check.out, ContainsSubstring(cause) && ContainsSubstring(option));
     const auto child = start_secured();
-    child->wait_for_output("Waiting for PostgreSQL", kDeadline);
+    child->wait_for_output(" database_unreachable: ", kDeadline);
     CHECK_THAT(child->output(), ContainsSubstring(cause) && ContainsSubstring(option));
     end(*child);
   }
@@ -248,7 +248,7 @@ TEST_CASE(
   site.check_refused("postgres.url: contains a % that", "Write a literal % as %25");
 
   const auto child = site.start_secured();
-  child->wait_for_output("Waiting for PostgreSQL", kDeadline);
+  child->wait_for_output(" database_unreachable: ", kDeadline);
   site.set_password("first-secret");
   site.pay_many(0, "later", 3);
   site.wait_for_stored(0, 8);

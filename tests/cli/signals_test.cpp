@@ -119,7 +119,8 @@ TEST_CASE("a consumer that waits for servers that are down stops on a signal") {
     site.bootstrap = "127.0.0.1:9";
   }
   const auto child = site.start();
-  child->wait_for_output("Waiting for", kDeadline);
+  child->wait_for_output(database_is_down ? " database_unreachable: " : " kafka_unreachable: ",
+                         kDeadline);
   child->kill(SIGTERM);
   CHECK(child->wait(kDeadline) == ExitStatus{.code = 0, .signal = {}});
 }

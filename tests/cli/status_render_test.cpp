@@ -1,12 +1,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <regex>
+#include <sstream>
 
 #include "cli/screen.hpp"
 #include "cli/status.hpp"
 #include "cli/status_problems.hpp"
 #include "engine/owner.hpp"
+#include "engine/position_checks.hpp"
 #include "json_schema.hpp"
 #include "prelude.hpp"
 
@@ -56,6 +64,13 @@ Status with(std::vector<StatusPartition> partitions) {
   return status;
 }
 
+/// Kafka's log of payments[NUMBER] starts after its stored offset, which is 100.
+void add_pending_halt(Status& status, int number, std::int64_t log_start) {
+  const pawl::TopicPartition partition{"payments", number};
+  const auto halt = engine::outside_log(ledger::Position::behind(99), {log_start, 200}).value();
+  status.pending_halts.emplace(partition, PendingHalt{halt, engine::rendered(halt, {}, partition)});
+}
+
 std::size_t lines(const std::string& text) {
   return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
 }
@@ -87,6 +102,7 @@ TEST_CASE("status shows what messages wait for, once for all processes") {
                         {"messages", 3},
                         {"cause", "refused"},
                         {"lasting", true},
+                        {"blocking_pid", nullptr},
                         {"process", "two"}}));
 
   condition.kind = pawl::Condition::Kind::kPartitionBlocked;
@@ -97,6 +113,107 @@ TEST_CASE("status shows what messages wait for, once for all processes") {
   CHECK_THAT(verdict_of(status),
              ContainsSubstring("1 waiting for a lock") && !ContainsSubstring("blocked"));
   CHECK_THAT(status_text(status), ContainsSubstring("payments[0] has waited for a lock since"));
+}
+
+TEST_CASE("partitions that wait for one session are one problem, with the command that ends it") {
+  const auto waits = [](int partition, int pid, std::int64_t messages) {
+    pawl::Condition condition;
+    condition.kind = pawl::Condition::Kind::kPartitionBlocked;
+    condition.subject = "payments[" + std::to_string(partition) + "]";
+    condition.topic = "payments";
+    condition.partition = partition;
+    condition.since = pawl::Timestamp(std::chrono::milliseconds(kNow));
+    condition.messages = messages;
+    condition.cause = "session 42 (user app) holds the lock";
+    condition.blocking_pid = pid;
+    return condition;
+  };
+  auto status = with({running(0, 3), running(1, 4), running(2, 5), running(3, 0)});
+  status.database = "user=pay password=*** dbname=p host=db";
+  status.conditions = {{"one", waits(0, 42, 3)}, {"two", waits(1, 42, 4)}, {"two", waits(2, 0, 5)}};
+  const auto text = status_text(status);
+  CHECK_THAT(text, ContainsSubstring("\nBLOCKED\n  payments[2]     since 08:00:00\n") &&
+                       ContainsSubstring(
+                           "\n  payments[0-1]   since 08:00:00\n      payments[0] has waited for a "
+                           "lock since 2027-01-15T08:00:00Z: session 42 (user app) holds the "
+                           "lock. 7 messages wait;") &&
+                       ContainsSubstring("      Reported by one, two.\n") &&
+                       ContainsSubstring("If the session's role is a superuser, -U must name a "
+                                         "superuser.") &&
+                       ContainsSubstring(
+                           "> psql -d 'dbname=p host=db' -U postgres -c 'SELECT "
+                           "pg_terminate_backend(42)'\n"
+                           "  See docs/runbook/incidents.md#a-partition-that-waits-for-a-lock\n"));
+  CHECK(occurrences(text, "pg_terminate_backend") == 1);
+}
+
+TEST_CASE("a partition that waits for a lock has the state blocked, unless it is worse") {
+  struct Row {
+    const char* name;
+    bool blocked;
+    std::function<void(StatusPartition&)> change;
+    const char* state;
+    std::size_t count;
+  };
+  const auto row = GENERATE(values<Row>({
+      {"not blocked", false, [](auto&) {}, "running", 0},
+      {"blocked", true, [](auto&) {}, "blocked", 1},
+      {"also stalled", true, [](auto& one) { one.row->since_update_ms = 300000; }, "blocked", 1},
+      {"unowned", true, [](auto& one) { one.row->released = true; }, "unowned", 0},
+  }));
+  CAPTURE(row.name);
+  auto partition = running(0, 5);
+  row.change(partition);
+  partition.blocked = row.blocked;
+  partition.end_before = partition.end;
+  partition.concern = concern_of(&*partition.row, partition.end_before, partition.blocked);
+  const auto status = with({partition});
+  const auto counts = totals_of(status).counts.value();
+  CHECK(counts.blocked == row.count);
+  CHECK(counts.stalled == 0);
+  CHECK_THAT(status_text(status, {.partitions = true}),
+             ContainsSubstring(fmt::format("  {}  ", row.state)));
+}
+
+TEST_CASE("each heading of problems has a page that exists and describes it") {
+  const auto read = [](const std::filesystem::path& path) {
+    std::ifstream file(path);
+    REQUIRE(file);
+    return std::string{std::istreambuf_iterator<char>(file), {}};
+  };
+  // The runbook's table has all headings.
+  const auto table = read(PAWL_SOURCE_DIR "/docs/runbook/progress.md");
+  const std::regex heading("`([A-Z ]+)`");
+  const auto rows = table.substr(table.find("## Headings of `pawl status`"));
+  std::size_t headings = 0;
+  for (std::sregex_iterator found(rows.begin(), rows.end(), heading), end; found != end; ++found) {
+    const auto name = (*found)[1].str();
+    CAPTURE(name);
+    const std::string page(page_of(name));
+    REQUIRE(!page.empty());
+    ++headings;
+    const auto anchor = page.find('#');
+    const auto text = read(PAWL_SOURCE_DIR "/" + page.substr(0, anchor));
+    if (anchor == std::string::npos)
+      continue;
+    bool known = false;
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) {
+      if (!line.starts_with("## "))
+        continue;
+      std::string slug;
+      for (const unsigned char c : line.substr(3)) {
+        if (std::isalnum(c) != 0)
+          slug += static_cast<char>(std::tolower(c));
+        else if (c == ' ' || c == '-')
+          slug += '-';
+      }
+      known = known || slug == page.substr(anchor + 1);
+    }
+    CHECK(known);
+  }
+  CHECK(headings == 16);
+  CHECK(page_of("NO HEADING").empty());
 }
 
 TEST_CASE("status does not advise to start a process while processes wait for Kafka") {
@@ -225,8 +342,9 @@ TEST_CASE("status starts with the verdict, then problems, then dead letters, the
   status.letters = {
       {"payments", "pay", "error", "dead", 5, "2027-01-15T07:58:00Z", 2, "2027-01-15T08:58:00Z",
        "23503",
-       "handler[0].sql[0] (pay): insert or update on table \"ledger\" violates foreign key "
-       "constraint \"ledger_account_fkey\""},
+       "insert or update on table \"ledger\" violates foreign key constraint "
+       "\"ledger_account_fkey\"",
+       "sql[0]"},
       {"payments", "pay", "conflict", "dead", 1, "2027-01-15T07:59:00Z", 1, "", "",
        "another payload"},
       {"payments", "pay", "parked", "parked", 1, "2027-01-15T07:59:00Z", 0, ""},
@@ -251,6 +369,7 @@ TEST_CASE("status starts with the verdict, then problems, then dead letters, the
         "# after the fix\n"
         "        pawl partitions skip --config FILE -t payments -p 1 --offset 100 --because TEXT  "
         "# if it cannot be fixed\n"
+        "  See docs/runbook/halts.md\n"
         "\n"
         "DEAD LETTERS   DEAD  SCHEDULED  PARKED  OLDEST  ERROR\n"
         "  pay             3          3       1   2 min  23503 ledger_account_fkey\n"
@@ -290,6 +409,7 @@ TEST_CASE("the JSON of a status follows its schema, whatever parameters a halt h
   status.leases.emplace();
   status.oldest = {{"payments", 0}, std::chrono::minutes(2)};
   status.outbox.emplace().lanes = {{0, "host:1:ab", false, 0, std::nullopt, 7, std::nullopt}};
+  add_pending_halt(status, 1, 120);
   const auto json = nlohmann::json::parse(status_json(status, false));
   CHECK(violation(json, schema).empty());
   CHECK(json.at("partitions").at(0).at("halt_parameters").size() == documented.size());
@@ -297,6 +417,36 @@ TEST_CASE("the JSON of a status follows its schema, whatever parameters a halt h
   status.postgres_problem = "refused";
   status.outbox.reset();
   CHECK(violation(nlohmann::json::parse(status_json(status, false)), schema).empty());
+}
+
+TEST_CASE("a halt that the next assignment would cause is a problem, one per topic and code") {
+  auto status = with({running(0, 0), running(1, 0)});
+  CHECK(nlohmann::json::parse(status_json(status, false))
+            .at("partitions")
+            .at(0)
+            .at("pending_halt")
+            .is_null());
+  add_pending_halt(status, 0, 103);
+  CHECK(needs_somebody(status));
+  CHECK_THAT(verdict_of(status), StartsWith("none of 2 partitions halted, 1 will halt, "));
+  CHECK_THAT(status_text(status),
+             ContainsSubstring("\nWILL HALT\n  payments[0]\n") &&
+                 ContainsSubstring("      The partition will halt, at the latest when a process "
+                                   "acquires it.\n") &&
+                 ContainsSubstring("offsets set --config FILE -t payments -p 0 --to earliest\n") &&
+                 !ContainsSubstring("each of the others"));
+  const auto json = nlohmann::json::parse(status_json(status, false)).at("partitions");
+  CHECK(json.at(0).at("pending_halt").at("code") == "log_start_moved");
+  CHECK(json.at(0).at("pending_halt").at("parameters").at("log_start") == 103);
+  CHECK(json.at(1).at("pending_halt").is_null());
+
+  add_pending_halt(status, 1, 150);
+  CHECK_THAT(verdict_of(status), ContainsSubstring(", 2 will halt, "));
+  CHECK_THAT(status_text(status),
+             ContainsSubstring("\nWILL HALT\n  payments[0-1]\n      payments[0]: ") &&
+                 ContainsSubstring("The commands are for payments[0]; each of the others needs the "
+                                   "same.\n") &&
+                 ContainsSubstring("See docs/runbook/halts.md#codes-of-a-position\n"));
 }
 
 TEST_CASE("partitions that halt for one cause are one problem") {
@@ -355,7 +505,8 @@ TEST_CASE("status shows the action of a halt, unless the comments of its command
 TEST_CASE("the cause of a halt does not repeat the handler of its title") {
   auto partition = halted(0);
   partition.row->halt.handler = "pay";
-  partition.row->halt.cause = "handler[0].sql[0] (pay): invalid input syntax";
+  partition.row->halt.cause = "invalid input syntax";
+  partition.row->halt.parameters["statement"] = "sql[0]";
   const auto problems = problems_of(with({partition}));
   REQUIRE(problems.size() == 1);
   CHECK(problems[0].title ==
@@ -427,7 +578,7 @@ TEST_CASE("the verdict has the age of the oldest unprocessed message, if it is a
         nlohmann::json({{"topic", "payments"}, {"partition", 0}, {"age_seconds", 121}}));
 }
 
-TEST_CASE("a session that blocks vacuum is named once it is old, or its age is unknown") {
+TEST_CASE("a session that blocks vacuum is named once it is old, or many transactions are newer") {
   auto status = with({running(0, 0)});
   const auto line = [&] {
     const auto text = status_text(status);
@@ -449,10 +600,13 @@ TEST_CASE("a session that blocks vacuum is named once it is old, or its age is u
   holder.since.reset();
   status.server.holders = {holder};
   CHECK(line() == "vacuum not blocked\n");
-  status.server.holders[0].transactions = 1;
-  CHECK(
-      line() ==
-      "vacuum blocked by session 18 \"report\" of app, active, 1 transaction has started since\n");
+  // Its age is not visible: such as an ANALYZE by autovacuum, which ends soon.
+  status.server.holders[0].transactions = 99'999;
+  CHECK(line() == "vacuum not blocked\n");
+  status.server.holders[0].transactions = 100'000;
+  CHECK(line() ==
+        "vacuum blocked by session 18 \"report\" of app, active, 100,000 transactions have "
+        "started since\n");
   status.server.sees_all = false;
   status.server.role = "\"pay app\"";
   CHECK_THAT(line(),
@@ -598,7 +752,15 @@ TEST_CASE("status names the message that is tried again, and how often it has fa
   CHECK(verdict_of(status) == "none of 2 partitions halted, 1 retrying, lag 3, no dead letters");
   CHECK_THAT(status_text(status),
              ContainsSubstring("\nRETRYING\n  payments[0]@100   7 failed attempts   lag 3\n"
-                               "      Later messages of the partition wait.\n"));
+                               "      Later messages of the partition wait.\n"
+                               "      The log of host:1:ab contains the cause and the attempts "
+                               "that are left.\n"
+                               "      The message can be skipped now, before its attempts end.\n"
+                               "      > pawl partitions peek --config FILE -t payments -p 0\n"
+                               "        pawl try --config FILE -t payments -p 0 --offset 100       "
+                               "                      # shows what the next attempt would do\n"
+                               "        pawl partitions skip --config FILE -t payments -p 0 "
+                               "--offset 100 --because TEXT  # if the cause cannot be fixed\n"));
   const auto json = nlohmann::json::parse(status_json(status, false)).at("partitions")[0];
   CHECK(json.at("message_offset") == 100);
   CHECK(json.at("failed_attempts") == 7);
@@ -613,7 +775,16 @@ TEST_CASE("status names the message that is tried again, and how often it has fa
                                      "      The log of host:1:ab contains the cause and the "
                                      "attempts that are left.\n"
                                      "      > pawl partitions peek --config FILE -t payments -p 2 "
-                                     "--offset 111\n"));
+                                     "--offset 111\n"
+                                     "        pawl try --config FILE -t payments -p 2 --offset 111 "
+                                     "             # shows what the next attempt would do\n") &&
+                       !ContainsSubstring("partitions skip"));
+  // Messages before it are no longer processed, so that it is the next one.
+  beside.row->stored = ledger::Position::behind(110);
+  CHECK_THAT(status_text(with({beside})),
+             ContainsSubstring("partitions skip --config FILE -t payments -p 2 --offset 111 "
+                               "--because TEXT"));
+  beside.row->stored = ledger::Position::behind(99);
   const auto beside_json =
       nlohmann::json::parse(status_json(with({beside}), false)).at("partitions")[0];
   CHECK(beside_json.at("message_offset") == 111);

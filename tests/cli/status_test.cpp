@@ -87,6 +87,7 @@ TEST_CASE("status shows lag, owner, halts with their reason, and dead letters by
   CHECK(halted.at("lag") == 1);
   CHECK(halted.at("halt_code") == "message_failed");
   CHECK(halted.at("halt_parameters").at("sqlstate") == "22P02");
+  CHECK(halted.at("halt_parameters").at("statement") == "sql[0]");
   CHECK_THAT(halted.at("halt_cause").get<std::string>(), ContainsSubstring("invalid input syntax"));
   CHECK(halted.at("message_offset") == 0);
   CHECK(json.at("partitions")[2].at("message_offset").is_null());
@@ -122,6 +123,64 @@ TEST_CASE("status --exit-code is 0 when all is well, 3 when somebody is needed")
   CHECK(site.run({"status", "--json", "--fail-on", "dead-letters"}).code == 3);
 }
 
+TEST_CASE("status and check name the halt that the next start causes") {
+  Site site;
+  auto& kafka = KafkaBroker::shared();
+  REQUIRE(site.run({"run", "--drain"}).code == 0);
+  CHECK(site.run({"status", "--exit-code"}).code == 0);
+  std::string code;
+  SECTION("the topic was recreated") {
+    kafka.delete_topic(site.topic);
+    kafka.create_topic(site.topic, 1);
+    code = "topic_recreated";
+  }
+  SECTION("Kafka removed messages that were not processed") {
+    site.pay_many(0, "e", 3);
+    kafka.delete_records(site.topic, 0, 2);
+    code = "log_start_moved";
+  }
+  SECTION("the log ends before the stored offset") {
+    REQUIRE(site.run({"offsets", "set", "--topic", site.topic, "--partition", "0", "--to", "7",
+                      "--force", "--because", "test"})
+                .code == 0);
+    code = "log_truncated";
+  }
+  const auto screen = site.run({"status", "--exit-code"});
+  INFO(screen.out << screen.err);
+  CHECK(screen.code == 3);
+  CHECK_THAT(screen.out, ContainsSubstring("1 will halt") &&
+                             ContainsSubstring("\nWILL HALT\n  " + site.topic + "[0]\n") &&
+                             ContainsSubstring(" offsets set "));
+  CHECK(status_of(site).at("partitions")[0].at("pending_halt").at("code") == code);
+  const auto check = site.run({"check"});
+  CHECK(check.code == 1);
+  CHECK_THAT(check.out,
+             ContainsSubstring(site.topic + "[0] will halt, at the latest when a process acquires "
+                                            "it: "));
+
+  REQUIRE(site.run({"run", "--drain"}).code == 4);
+  CHECK(site.sql("SELECT halt_code FROM pawl.processed_kafka_offsets") == code);
+  CHECK(status_of(site).at("partitions")[0].at("pending_halt").is_null());
+  CHECK_THAT(site.run({"status"}).out,
+             ContainsSubstring("\nHALTED\n") && !ContainsSubstring("WILL HALT"));
+}
+
+TEST_CASE("an offset within an open transaction is no halt of the next start") {
+  Site site;
+  REQUIRE(site.run({"run", "--drain"}).code == 0);
+  // The stable end stays before the open transaction.
+  KafkaProducer producer(site.bootstrap, site.group);
+  producer.begin();
+  producer.send(site.topic, {.value = "open", .partition = 0});
+  producer.flush();
+  REQUIRE(site.run({"offsets", "set", "--topic", site.topic, "--partition", "0", "--to", "1",
+                    "--force", "--because", "test"})
+              .code == 0);
+  CHECK(site.run({"status", "--exit-code"}).code == 0);
+  CHECK(site.run({"check"}).code == 0);
+  producer.abort();
+}
+
 TEST_CASE("status shows what messages of live processes wait for") {
   Site site(1);
   site.pay_many(0, "e", 1);
@@ -131,20 +190,32 @@ TEST_CASE("status shows what messages of live processes wait for") {
       "INSERT INTO pawl.process_conditions (consumer_id, owner, conditions) SELECT consumer_id, "
       "'host:1:ab', '[{\"kind\": \"partition_blocked\", \"subject\": \"t[3]\", \"topic\": \"t\", "
       "\"partition\": 3, \"since_ms\": 1800000000000, \"messages\": 7, \"cause\": \"session "
-      "42\"}]' "
+      "42\", \"blocking_pid\": 42}]' "
       "FROM pawl.consumers");
   const auto conditions = [&] { return status_of(site).at("conditions"); };
   CHECK(conditions() == nlohmann::json::parse(
                             R"([{"kind": "partition_blocked", "subject": "t[3]", "messages": 7,
                                  "since": "2027-01-15T08:00:00Z", "cause": "session 42",
-                                 "lasting": true, "process": "host:1:ab"}])"));
+                                 "lasting": true, "blocking_pid": 42,
+                                 "process": "host:1:ab"}])"));
   const auto seen = site.run({"status", "--exit-code"});
   CHECK(seen.code == 3);
   CHECK_THAT(seen.out,
              ContainsSubstring("1 partition blocked by a lock") &&
                  ContainsSubstring("t[3] has waited for a lock since 2027-01-15T08:00:00Z: "
                                    "session 42. 7 messages wait") &&
-                 ContainsSubstring("Reported by host:1:ab."));
+                 ContainsSubstring("Reported by host:1:ab.") &&
+                 ContainsSubstring("-c 'SELECT pg_terminate_backend(42)'\n"));
+  CHECK(status_of(site).at("totals").at("blocked") == 0);
+  // Of a partition that the consumer has.
+  site.sql("UPDATE pawl.processed_kafka_offsets SET released = false, owner_pid = NULL");
+  site.sql(
+      "UPDATE pawl.process_conditions SET conditions = jsonb_set(jsonb_set(conditions, "
+      "'{0,topic}', to_jsonb('" +
+      site.topic + "'::text)), '{0,partition}', '0')");
+  CHECK(status_of(site).at("totals").at("blocked") == 1);
+  CHECK(status_of(site).at("partitions")[0].at("concern") == "blocked");
+  CHECK(site.run({"status", "--fail-on", "blocked"}).code == 3);
   // Its process has not been heard of for long.
   site.sql("UPDATE pawl.process_conditions SET seen_at = seen_at - interval '1 minute'");
   CHECK(conditions().empty());
@@ -264,7 +335,7 @@ TEST_CASE("a database that answers and cannot be used is not one that does not a
   // One advice, on a line without gaps.
   auto line = database.out.substr(database.out.find("does not exist"));
   line.resize(line.find('\n'));
-  CHECK_THAT(line, ContainsSubstring("does not exist. Create the database (createdb)") &&
+  CHECK_THAT(line, ContainsSubstring("does not exist. Create the database (`createdb`)") &&
                        !ContainsSubstring("pg_hba.conf") && !ContainsSubstring("  "));
   site.url = "postgresql://postgres@127.0.0.1:9/nothing";
   CHECK_THAT(site.run({"status"}).out,
@@ -377,6 +448,30 @@ TEST_CASE("processes that started without Kafka are shown as waiting for it") {
   CHECK(other->wait(kDeadline) == ExitStatus{.code = 0, .signal = {}});
 }
 
+TEST_CASE("a partition whose owner has lost its session with Kafka is shown as unowned") {
+  KafkaBroker broker;
+  Site site(broker, PostgresServer::shared());
+  site.kafka_lines = "session_timeout = \"6s\"\n";
+  site.pay_many(0, "e", 2);
+  const auto child = site.start();
+  site.wait_for_stored(0, 1);
+  broker.freeze();
+  child->wait_for_output(" partition_revoked ", kDeadline);
+  site.wait_for_sql("SELECT released FROM pawl.processed_kafka_offsets", "t");
+  const auto lost = status_of(site);
+  CHECK(lost.at("totals").at("unowned") == 1);
+  CHECK(lost.at("partitions")[0].at("owner").is_null());
+  CHECK(lost.at("processes").size() == 1);
+
+  broker.thaw();
+  site.pay_many(0, "later-", 1);
+  site.wait_for_stored(0, 2);
+  CHECK(status_of(site).at("totals").at("unowned") == 0);
+  CHECK(site.sql("SELECT count(*) FROM ledger") == "3");
+  child->kill(SIGTERM);
+  CHECK(child->wait(kDeadline) == ExitStatus{.code = 0, .signal = {}});
+}
+
 TEST_CASE("status counts parked messages and the record keys that wait") {
   Site site;
   site.pay(0, "dead", "a", "\"no number\"");
@@ -426,7 +521,8 @@ TEST_CASE("status names the session that holds back vacuum, as far as the role m
   CHECK(seen.at("application_name") == "a-forgotten-report");
   CHECK(seen.at("seconds").is_null());
   CHECK_THAT(run_with(site, {"status"}, as_role).out,
-             ContainsSubstring("GRANT pg_read_all_stats TO " + role + ";\n"));
+             ContainsSubstring("GRANT pg_read_all_stats TO " + role + ";\n") &&
+                 ContainsSubstring("vacuum not blocked"));
   site.sql("DROP OWNED BY " + role);
   site.sql("DROP ROLE " + role);
 }

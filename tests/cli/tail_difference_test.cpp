@@ -15,7 +15,7 @@ StatusPartition owned(int number, std::int64_t last) {
   auto& row = partition.row.emplace();
   row.partition = partition.partition;
   row.stored = ledger::Position::behind(last);
-  row.base_offset = -1;
+  row.base_offset = 0;
   row.applied = last + 1;
   row.owner = "host:1:ab";
   row.released = false;
@@ -90,7 +90,7 @@ TEST_CASE("tail tells each thing that differs between two looks at a partition")
       {"a position that was set by hand",
        [](auto&, auto& is) {
          is.row->stored = ledger::Position::behind(50);
-         is.row->base_offset = 50;
+         is.row->base_offset = 51;
        },
        {}},
       {"a position that was set back", [](auto&, auto& is) { is = owned(0, 3); }, {}},
@@ -168,8 +168,8 @@ TEST_CASE(
   letter.reason = "error";
   letter.handler = "pay";
   letter.error = "no such account\nand more";
-  auto set = event(Kind::kChange, "offsets set", 3);
-  set.from = 9;
+  auto set = event(Kind::kChange, "offsets set", 4);
+  set.from = 10;
   const auto before = look({owned(0, 9)});
   auto scheduled = letter;
   scheduled.what = "scheduled";
@@ -177,21 +177,23 @@ TEST_CASE(
         std::vector<std::string>{"scheduled: retry 1 after earlier messages of its record key  "
                                  "#105  pay  no such account"});
   scheduled.sqlstate = "23503";
+  scheduled.statement = "sql[1]";
   scheduled.retries = 1;
   scheduled.due_at = "2027-01-15T08:09:03Z";
-  CHECK(
-      told(before, look({owned(0, 9)}, {scheduled})) ==
-      std::vector<std::string>{"scheduled: retry 2 at 08:09:03  #105  pay  23503 no such account"});
+  CHECK(told(before, look({owned(0, 9)}, {scheduled})) ==
+        std::vector<std::string>{
+            "scheduled: retry 2 at 08:09:03  #105  pay  23503 sql[1]: no such account"});
   const auto details = difference(before, look({owned(0, 9)}, {scheduled})).at(0).details;
   CHECK(details.at("due_at") == scheduled.due_at);
   CHECK(details.at("retries") == 1);
   CHECK(details.at("sqlstate") == "23503");
+  CHECK(details.at("statement") == "sql[1]");
   scheduled.due_at = "2027-01-16T08:09:03Z";
   CHECK_THAT(told(before, look({owned(0, 9)}, {scheduled})).at(0),
              ContainsSubstring("retry 2 at 2027-01-16 08:09:03  "));
   CHECK(told(before, look({owned(0, 9)}, {letter, event(Kind::kDeadLetter, "parked", 6),
                                           event(Kind::kSkipped, "skipped", 7), set,
-                                          event(Kind::kChange, "halt", 9)})) ==
+                                          event(Kind::kChange, "halt", 10)})) ==
         std::vector<std::string>{"dead_letter: dead letter  #105  pay  no such account",
                                  "parked: parked  #106", "skipped: skipped: because",
                                  "changed: offsets set by somebody, offset 10 to 4: because"});
@@ -203,8 +205,8 @@ TEST_CASE(
   // Who resumes tells it.
   auto halted = owned(0, 9);
   halted.row->state = PartitionState::kHalted;
-  auto resume = event(Kind::kChange, "resume", 9);
-  resume.from = 9;
+  auto resume = event(Kind::kChange, "resume", 10);
+  resume.from = 10;
   resume.reason = "";
   CHECK(told(look({halted}), look({owned(0, 9)}, {resume})) ==
         std::vector<std::string>{"changed: resume by somebody"});
@@ -284,7 +286,8 @@ TEST_CASE("a line of tail in a terminal has the time of day, a symbol, and wraps
   auto letter = event(RecentEvent::Kind::kDeadLetter, "dead", 5);
   letter.reason = "error";
   letter.handler = "pay";
-  letter.error = "handler[0].sql[0] (pay): no account of this number is known";
+  letter.statement = "sql[0]";
+  letter.error = "no account of this number is known";
   const auto lines = difference(look({owned(0, 9)}), look({owned(0, 12)}, {letter}));
   REQUIRE(lines.size() == 2);
   CHECK(line_text(lines[0], terminal) == "08:00:00  payments[0]@10-12         ✔ 3 messages  lag ?");

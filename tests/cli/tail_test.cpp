@@ -152,6 +152,7 @@ TEST_CASE("a scheduled retry has its number and its due time in tail, and its nu
     CHECK(std::to_string(line.at("id").get<std::int64_t>()) == id);
     CHECK(line.at("retries") == 0);
     CHECK(line.at("sqlstate") == "22P02");
+    CHECK(line.at("statement") == "sql[0]");
     CHECK(line.at("due_at") ==
           site.sql("SELECT to_char(due_at AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"') "
                    "FROM pawl.dead_letters"));

@@ -201,7 +201,7 @@ TEST_CASE("try finds what would fail at COMMIT, and what is asked for wrongly") 
   CHECK_THAT(site.run({"try", "--topic", site.topic}).err,
              ContainsSubstring("--partition, and --offset"));
   CHECK_THAT(site.run({"try", "--topic", site.topic, "--partition", "0", "--offset", "5"}).err,
-             ContainsSubstring("--offset 5"));
+             ContainsSubstring("[0]@5 cannot be read, because Kafka delivers offsets 0 to 0"));
   CHECK_THAT(site.run({"try", "--message", "/nowhere/m.json"}).err,
              ContainsSubstring("--message /nowhere/m.json: cannot be read"));
 }

@@ -1,5 +1,6 @@
 #include "config/document.hpp"
 
+#include "config/values.hpp"
 #include "prelude.hpp"
 
 using namespace pawl::config;
@@ -62,4 +63,22 @@ TEST_CASE("a time needs a time zone") {
   CHECK(parse_time("2026-02-30T00:00:00Z") == std::nullopt);
   CHECK(parse_time("1") == std::nullopt);
   CHECK(parse_time("") == std::nullopt);
+}
+
+TEST_CASE("a number with a fraction is printed as one") {
+  struct Row {
+    const char* written;
+    const char* printed;
+  };
+  const auto row = GENERATE(values<Row>({{"1.0", "1.0"},
+                                         {"-0.0", "-0.0"},
+                                         {"1e5", "100000.0"},
+                                         {"2.50", "2.5"},
+                                         {"1e300", "1e+300"},
+                                         {"inf", "inf"},
+                                         {"-inf", "-inf"},
+                                         {"nan", "nan"}}));
+  const Node root = parsed("v = "s + row.written);
+  CHECK(root.member("v")->written == row.printed);
+  CHECK(toml_text(root) == "{ v = "s + row.printed + " }");
 }

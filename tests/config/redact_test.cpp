@@ -20,6 +20,22 @@ TEST_CASE("a connection URI is shown as what libpq makes of it, but for its secr
         "service=s password=*** dbname=p host=db options=***");
 }
 
+TEST_CASE("an administrator's command connects to the same database, without pawl's credentials") {
+  const auto [url, options] = GENERATE(table<std::string, std::string>({
+      {"postgresql://localhost/payments", "-d 'dbname=payments host=localhost' "},
+      {"postgresql://app:hunter2@db:5433/p", "-d 'dbname=p host=db port=5433' "},
+      {redact_url("postgresql://app:hunter2@db/p"), "-d 'dbname=p host=db' "},
+      {"postgresql://app@db/p?passfile=/p&sslmode=verify-full&sslrootcert=/ca&sslcert=/c&sslkey=/k",
+       "-d 'dbname=p host=db sslmode=verify-full sslrootcert=/ca' "},
+      {"postgresql://app:hunter2@", ""},
+      {"", ""},
+      {redact_url("postgresql://app:pw@db:hunter2/p"), ""},
+  }));
+  CAPTURE(url);
+  CHECK(pawl::config::psql_text(url, "SELECT 1") ==
+        "psql " + options + "-U postgres -c 'SELECT 1'");
+}
+
 TEST_CASE("a connection string keeps everything but its secrets") {
   CHECK(redact_url("dbname=p host=db") == "dbname=p host=db");
   CHECK(redact_url("password=hunter2 host=db") == "password=*** host=db");

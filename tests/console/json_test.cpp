@@ -35,4 +35,5 @@ TEST_CASE("a timestamp is read with any time zone, and nothing else is one") {
   CHECK_THROWS_AS(timestamp_from("yesterday"), std::invalid_argument);
   CHECK_THROWS_AS(timestamp_from("2026-01-31T00:00:00"), std::invalid_argument);
   CHECK_THROWS_AS(timestamp_from(1.5), std::invalid_argument);
+  CHECK_THROWS_AS(timestamp_from(std::numeric_limits<std::uint64_t>::max()), std::invalid_argument);
 }

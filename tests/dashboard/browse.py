@@ -240,7 +240,7 @@ def actions(browser):
     check("what was typed is there without the focus", field.get_attribute("value") == "ord")
     browser.get(BASE + "/history")
     sql("INSERT INTO pawl.offset_history (consumer_id, topic, partition, action, from_offset, to_offset, reason)"
-        " VALUES (1, 'orders', 5, 'halt', 1, 1, 'a later halt')")
+        " VALUES (1, 'orders', 5, 'halt', 1006, 1006, 'a later halt')")
     expect(browser, "a later halt")
     browser.execute_script("getSelection().selectAllChildren(document.querySelector('h1'))")
     expect(browser, "Paused · ")

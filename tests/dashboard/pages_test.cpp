@@ -48,6 +48,7 @@ pawl::ledger::DeadLetter letter() {
   letter.status = "dead";
   letter.reason = "failed";
   letter.handler = kEvil;
+  letter.statement = "sql[0]" + kEvil;
   letter.error = "error " + kEvil;
   letter.error_detail = "DETAIL-OF-ROW";
   letter.payload = "complete";
@@ -490,11 +491,11 @@ TEST_CASE("what is searched of dead letters") {
 
 TEST_CASE("the history shows the next offset before and after a change") {
   const std::vector<pawl::ledger::HistoryRow> rows{
-      {1, {"orders", 3}, "", "offsets set", 40, 16, "", "role"},
-      {2, {"orders", 3}, "", "first assignment", std::nullopt, -1, "", "role"}};
+      {1, {"orders", 3}, "", "offsets set", 41, 17, "", "role"},
+      {2, {"orders", 3}, "", "first assignment", std::nullopt, 0, "", "role"}};
   const auto html = history_html(frame(true), {rows, false});
   CHECK_THAT(html, ContainsSubstring(">41<") && ContainsSubstring(">17<") &&
-                       ContainsSubstring(">0<") && !ContainsSubstring(">40<"));
+                       ContainsSubstring(">0<") && !ContainsSubstring(">42<"));
 }
 
 TEST_CASE("the history names who acted, and by what") {

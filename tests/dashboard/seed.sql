@@ -8,7 +8,7 @@ INSERT INTO pawl.processed_kafka_offsets
        (consumer_id, topic, partition, last_processed_offset, base_offset, applied_count, owner, released,
         owner_epoch, state, halt_kind, halt_code, halt_offset, halt_handler, halt_cause, halt_parameters,
         operator_reason)
-SELECT 1, 'orders', n, 1000 + n, -1, 1001 + n, 'host-' || n % 7 || ':41:00c0ffee', n % 5 = 4, 3,
+SELECT 1, 'orders', n, 1000 + n, 0, 1001 + n, 'host-' || n % 7 || ':41:00c0ffee', n % 5 = 4, 3,
        CASE n WHEN 0 THEN 'halted' WHEN 1 THEN 'paused' ELSE 'running' END,
        CASE n WHEN 0 THEN 'message' END, CASE n WHEN 0 THEN 'message_failed' END, CASE n WHEN 0 THEN 1001 END,
        CASE n WHEN 0 THEN 'book' END,
@@ -31,7 +31,7 @@ SELECT 1, 'orders', n % :partitions, n, 1760000000000 + n, 'dead', CASE n % 3 WH
        sha256(convert_to(n::text, 'UTF8'))
   FROM generate_series(1, :letters) AS n;
 INSERT INTO pawl.offset_history (consumer_id, topic, partition, action, from_offset, to_offset, halt_code, reason)
-VALUES (1, 'orders', 0, 'halt', 1000, 1000, 'message_failed', 'insert or update on table "ledger" failed');
+VALUES (1, 'orders', 0, 'halt', 1001, 1001, 'message_failed', 'insert or update on table "ledger" failed');
 INSERT INTO pawl.process_conditions (consumer_id, owner, conditions, seen_at)
 VALUES (1, 'host-1:41:00c0ffee', jsonb_build_array(
          jsonb_build_object('kind', 'remote_service_unreachable', 'subject', 'https://api.example', 'topic', '',

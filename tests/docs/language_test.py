@@ -4,8 +4,8 @@
   language_test.py ROOT            fails for each text that contains a banned term
   language_test.py ROOT --report   also counts discouraged terms, long sentences, and long pages
 
-It fails as well if README.md or a page is too long, or if a sentence of CHANGELOG.md is. Generated pages and CHANGELOG.md
-may have any length.
+It fails as well if a command inside of a text of a program is not in backticks, if README.md or a page is too long, or if a
+sentence of CHANGELOG.md is. Generated pages and CHANGELOG.md may have any length.
 
 Texts are the pages (README.md, CONTRIBUTING.md, CHANGELOG.md, docs/), the public headers, conf/, packaging/, the
 comments that the schema stores, the dashboard, the scripts, and every string literal of the programs. Help, log lines,
@@ -201,6 +201,46 @@ def files_of(root, patterns):
     return sorted({file for pattern in patterns for file in root.glob(pattern) if file.is_file()})
 
 
+# ---- commands ------------------------------------------------------------------------------------
+
+COMMAND = re.compile(
+    r"""pawl\ (?:audit|check|dashboard|init|migrate|prune|relay|run|status|tail|try)\b
+      | (?:pawl\ )?(?:calls\ (?:acknowledge|list|resolve|show) | config\ show | consumers\ (?:list|remove)
+          | dlq\ (?:discard|erase|export|import|list|parked|replay|show) | keys\ (?:estimate|show)
+          | migrate\ (?:grants|plan|status|up) | offsets\ (?:reset|set|show) | outbox\ (?:discard|list|retry|show|status)
+          | partitions\ (?:pause|peek|resume|skip) | skipped\ list)\b
+      | \{\}\ --[a-z]
+      | (?:createdb|redis-cli|kafka-[a-z-]+\.sh)\b
+      | (?:ALTER\ (?:DATABASE|ROLE|SYSTEM)|CREATE\ DATABASE|GRANT\ [A-Z]+)\b""", re.VERBOSE)
+# A literal that is a command: an argument of command_text(), for example.
+ONLY_COMMAND = re.compile(r"(?:\{\}(?: \{\})?|[a-z]+(?: [a-z]+)?)(?: --[a-z-]+(?: (?:'[^']*'|\{\}|[A-Z]+))?)*")
+LINE_OF_COMMAND = re.compile(rf"\{{|{COMMAND.pattern}", re.VERBOSE)
+# Help is aligned in columns and has no backticks.
+HELP = re.compile(r"\badd_(?:flag|option|subcommand)\b|\[command, arguments\]")
+
+
+def unmarked_commands(source):
+    """(offset, command) of each command inside of a text that neither is in backticks nor has its own line."""
+    for offset, text in shown_literals(source):
+        fragment = ONLY_COMMAND.fullmatch(text.strip()) or text.startswith("--")
+        if fragment or HELP.search(source, source.rfind(";", 0, offset) + 1, offset):
+            continue
+        # Line breaks and columns are at least two spaces here.
+        for line in re.finditer(r"\S(?:\S| (?! ))*", text):
+            if line.start() > 0 and LINE_OF_COMMAND.match(line[0]):
+                continue
+            for match in COMMAND.finditer(text, line.start(), line.end()):
+                if text.count("`", line.start(), match.start()) % 2 == 0:
+                    yield offset + match.start(), match[0]
+
+
+def test_unmarked_commands():
+    source = r'''f("pawl run started"); f("see `pawl run`, or:\n  pawl check\n  {} --all"); f("dlq replay --all");
+        f("this: {} --all"); c.add_flag("--x", "as dlq list prints"); f("use dlq " "list");'''
+    if (found := [command for _, command in unmarked_commands(source)]) != ["pawl run", "{} --a", "dlq list"]:
+        sys.exit(f"language: the commands without backticks of the example are {found}")
+
+
 # ---- the report ----------------------------------------------------------------------------------
 
 def prose(markdown):
@@ -279,7 +319,9 @@ def main():
     test_examples()
     test_literals()
     test_long_sentences()
+    test_unmarked_commands()
     failures = 0
+    unmarked = 0
     seen = set()
     for area, patterns, find in AREAS:
         files = [file for file in files_of(root, patterns) if file not in seen]
@@ -293,14 +335,20 @@ def main():
                     failures += 1
                     line = source.count("\n", 0, start + offset) + 1
                     print(f"{file.relative_to(root)}:{line}: {name}; the standard: {standard}")
+            for offset, command in unmarked_commands(source) if area == "programs" else ():
+                unmarked += 1
+                line = source.count("\n", 0, offset) + 1
+                print(f"{file.relative_to(root)}:{line}: {command} is a command inside of a text; put it in backticks, or on "
+                      "its own line")
     if "--report" in sys.argv[2:]:
         report(root)
     too_long_texts = list(too_long(root))
     too_long_texts += [f"CHANGELOG.md: a sentence of more than 25 words: {sentence}"
                        for sentence in long_sentences((root / "CHANGELOG.md").read_text(encoding="utf-8"))]
     print(*too_long_texts, sep="\n", end="\n" if too_long_texts else "")
-    if failures or too_long_texts:
-        sys.exit(f"language: {failures} banned terms, {len(too_long_texts)} pages or sentences that are too long")
+    if failures or unmarked or too_long_texts:
+        sys.exit(f"language: {failures} banned terms, {unmarked} commands without backticks, {len(too_long_texts)} pages or "
+                 "sentences that are too long")
 
 
 main()

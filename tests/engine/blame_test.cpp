@@ -92,7 +92,7 @@ TEST_CASE("a connection that was ended before the handler began is no message's 
 
 TEST_CASE("of code's statement a missing right is the program's, a table's policy the message's") {
   auto attempt = attempt_of({"42501"});
-  attempt.failure.statement = "INSERT INTO orders VALUES ($1)";
+  attempt.failure.code_sql = "INSERT INTO orders VALUES ($1)";
   attempt.failure.text = "ERROR:  permission denied for table orders";
   CHECK(proof_against(attempt, {}) == Proof::kNone);
   attempt.failure.text = "ERROR:  new row violates row-level security policy for table \"orders\"";

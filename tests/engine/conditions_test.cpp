@@ -24,28 +24,85 @@ Condition unreachable(const std::string& what, std::int64_t messages = 1) {
 /// "began a 1, ended b 2"
 std::string told(const std::vector<ConditionWatch::News>& news) {
   std::string text;
-  for (const auto& [condition, ended] : news) {
+  for (const auto& [condition, ended, blocked] : news) {
     text += fmt::format("{}{} {} {}", text.empty() ? "" : ", ", ended ? "ended" : "began",
                         condition.subject, condition.messages);
+    if (!ended && !blocked.empty())
+      text += fmt::format(" of {}", blocked.size());
   }
   return text;
 }
 
 }  // namespace
 
-TEST_CASE("a condition is news when it begins, each minute, and when it ends") {
+TEST_CASE("a condition is news when it begins and when it ends") {
   ConditionWatch watch;
   CHECK(told(watch.look({}, kStart)).empty());
   CHECK(told(watch.look({unreachable("a")}, kStart)) == "began a 1");
-  CHECK(told(watch.look({unreachable("a", 2)}, kStart + 59s)).empty());
-  CHECK(told(watch.look({unreachable("a", 3), unreachable("b")}, kStart + 60s)) ==
-        "began a 3, began b 1");
-  CHECK(told(watch.look({unreachable("b", 7)}, kStart + 61s)) == "ended a 3");
-  CHECK(told(watch.look({unreachable("a"), unreachable("b", 8)}, kStart + 62s)) == "began a 1");
+  CHECK(told(watch.look({unreachable("a", 2)}, kStart + 1h)).empty());
+  CHECK(told(watch.look({unreachable("a", 3), unreachable("b")}, kStart + 2h)) == "began b 1");
+  CHECK(told(watch.look({unreachable("b", 7)}, kStart + 3h)) == "ended a 3");
+  CHECK(told(watch.look({unreachable("a"), unreachable("b", 8)}, kStart + 4h)) == "began a 1");
   // Of the same name, and another kind.
   auto blocked = unreachable("b");
   blocked.kind = Condition::Kind::kPartitionBlocked;
-  CHECK(told(watch.look({blocked}, kStart + 63s)) == "began b 1, ended a 1, ended b 8");
+  blocked.blocking_pid = 42;
+  CHECK(told(watch.look({blocked}, kStart + 5h)) == "began b 1 of 1, ended a 1, ended b 8");
+}
+
+TEST_CASE("partitions that wait for one session are reported once, until none waits for it") {
+  const auto waits = [](const std::string& what, std::int32_t pid) {
+    auto condition = unreachable(what);
+    condition.kind = Condition::Kind::kPartitionBlocked;
+    condition.blocking_pid = pid;
+    return condition;
+  };
+  ConditionWatch watch;
+  CHECK(told(watch.look({waits("a", 42), waits("b", 42), waits("c", 43)}, kStart)) ==
+        "began a 2 of 2, began c 1 of 1");
+  // A later partition of the same lock, and no reminder.
+  CHECK(told(watch.look({waits("a", 42), waits("b", 42), waits("c", 43), waits("d", 42)},
+                        kStart + 1h))
+            .empty());
+  // Between two attempts, the session is not known.
+  CHECK(told(watch.look({waits("a", 42), waits("b", 0), waits("c", 0)}, kStart + 2h)).empty());
+  // The reported partition continues before the others.
+  CHECK(told(watch.look({waits("b", 42), waits("c", 43)}, kStart + 3h)).empty());
+  CHECK(told(watch.look({waits("c", 43)}, kStart + 4h)) == "ended a 1");
+  // The next session that holds the lock is another one.
+  CHECK(told(watch.look({waits("c", 44)}, kStart + 5h)) == "began c 1 of 1");
+  CHECK(told(watch.look({}, kStart + 6h)) == "ended c 1");
+  // A session that is not known yet may be one that is reported.
+  CHECK(told(watch.look({waits("a", 0), waits("b", 45)}, kStart + 7h)) == "began b 1 of 1");
+  CHECK(told(watch.look({waits("a", 45), waits("b", 45)}, kStart + 7h + 9s)).empty());
+  CHECK(told(watch.look({waits("b", 45), waits("c", 0)}, kStart + 8h)).empty());
+  CHECK(told(watch.look({waits("b", 45), waits("c", 46)}, kStart + 8h + 1s)) == "began c 1 of 1");
+  CHECK(told(watch.look({}, kStart + 9h)) == "ended b 1, ended c 1");
+  // Sessions that stay unknown may be different ones.
+  CHECK(told(watch.look({waits("a", 0), waits("b", 0)}, kStart + 10h)).empty());
+  CHECK(told(watch.look({waits("a", 0), waits("b", 0)}, kStart + 10h + 9s)).empty());
+  CHECK(told(watch.look({waits("a", 0), waits("b", 0)}, kStart + 10h + 10s)) ==
+        "began a 1, began b 1");
+}
+
+TEST_CASE("a lock that many sessions hold in turn is reported once a minute") {
+  const auto waits = [](const std::string& what, std::int32_t pid) {
+    auto condition = unreachable(what);
+    condition.kind = Condition::Kind::kPartitionBlocked;
+    condition.blocking_pid = pid;
+    return condition;
+  };
+  ConditionWatch watch;
+  CHECK(told(watch.look({waits("a", 1), waits("b", 1)}, kStart)) == "began a 2 of 2");
+  for (std::int32_t pid = 2; pid < 60; ++pid) {
+    CAPTURE(pid);
+    CHECK(told(watch.look({waits("a", pid), waits("b", pid)}, kStart + pid * 1s)).empty());
+  }
+  // Of the session that holds it then.
+  CHECK(told(watch.look({waits("a", 60), waits("b", 60)}, kStart + 60s)) == "began a 2 of 2");
+  CHECK(told(watch.look({waits("a", 61), waits("b", 61)}, kStart + 61s)).empty());
+  CHECK(told(watch.look({waits("b", 61)}, kStart + 62s)).empty());
+  CHECK(told(watch.look({}, kStart + 63s)) == "ended a 1");
 }
 
 TEST_CASE("the text of a condition has its cause, since when, and how many messages wait") {

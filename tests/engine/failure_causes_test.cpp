@@ -183,6 +183,34 @@ TEST_CASE("a lock that is not released is reported with its session, and held ag
   stop_cleanly(*process);
 }
 
+TEST_CASE("partitions behind one lock are reported once, with the command that ends its session") {
+  PaymentsWorld world(3);
+  // While an attempt waits, the session that blocks it can be found.
+  world.set_postgres_options("lock_timeout = \"2s\"");
+  pqxx::connection other(world.url());
+  pqxx::work tx(other);
+  tx.exec("SELECT id FROM accounts FOR UPDATE");
+  for (int partition = 0; partition < 3; ++partition)
+    world.produce_one("e" + std::to_string(partition), 5, partition);
+  const auto process = world.start(first_counts());
+  const ShowOnFailure show("consumer", *process);
+  const auto blocked = fmt::format(
+      "SELECT count(*) FROM pawl.process_conditions p, jsonb_to_recordset(p.conditions) AS c (kind "
+      "text, lasting boolean, blocking_pid integer) WHERE c.kind = 'partition_blocked' AND "
+      "c.lasting AND c.blocking_pid = {}",
+      other.backendpid());
+  wait_until([&] { return world.number(blocked) == 3; }, 120s,
+             "all partitions to be stored as blocked by the session");
+  process->wait_for_output("EVENT partition_blocked", 60s);
+  CHECK(occurrences(*process, "EVENT partition_blocked") == 1);
+  CHECK(world.number(fmt::format("SELECT count(pg_terminate_backend({}))", other.backendpid())) ==
+        1);
+  require_all_applied(world);
+  process->wait_for_output("EVENT partition_unblocked", 60s);
+  CHECK(occurrences(*process, "EVENT partition_blocked") == 1);
+  stop_cleanly(*process);
+}
+
 TEST_CASE("a lock that is released ends the pause before the next attempt") {
   PaymentsWorld world(1);
   world.set_postgres_options("lock_timeout = \"2s\"");

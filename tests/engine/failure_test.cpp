@@ -5,6 +5,7 @@
 
 #include "dead_letters/store/dead_letters.hpp"
 #include "engine/leased_call.hpp"
+#include "handlers/handler_statement.hpp"
 #include "message/message_error.hpp"
 #include "postgres/error.hpp"
 #include "prelude.hpp"
@@ -47,6 +48,26 @@ TEST_CASE("an error of pawl's own statements keeps what was found out about it")
   CHECK_FALSE(failure.in_doubt);
   CHECK(explained(Error("57014", "canceled").as_own()).kind == FailureClass::kContention);
   CHECK(explained(Error("57014", "canceled")).kind == FailureClass::kMessage);
+}
+
+TEST_CASE("the statement that failed is apart from the text") {
+  const auto failed = explained(Error("22P02", "invalid input").of_statement("sql[0]"));
+  CHECK(failed.statement == "sql[0]");
+  CHECK(failed.text == "invalid input");
+  CHECK(located_text(failed) == "sql[0]: invalid input");
+  const auto rows = explained(UnexpectedRows("sql[1]", "the statement affected 0 rows"));
+  CHECK(rows.statement == "sql[1]");
+  CHECK(rows.text == "the statement affected 0 rows");
+  CHECK(rows.reason == dead_reason::kError);
+  CHECK_FALSE(rows.permanent);
+  const auto unsuitable = explained(pawl::handlers::UnsuitableStatement("statements[1]", "COMMIT"));
+  CHECK(unsuitable.statement == "statements[1]");
+  CHECK(unsuitable.text == "COMMIT");
+  CHECK(unsuitable.reason == dead_reason::kPermanent);
+  CHECK(unsuitable.permanent);
+  const auto none = explained(Error("22P02", "invalid input"));
+  CHECK(none.statement.empty());
+  CHECK(located_text(none) == "invalid input");
 }
 
 TEST_CASE("of libpqxx's report the first line alone is told, for the rest may quote rows") {
@@ -96,10 +117,11 @@ TEST_CASE("an SQLSTATE means the same in libpqxx's errors and in pawl's") {
 }
 
 TEST_CASE("the failure of a handler that continues in an aborted transaction names the action") {
-  for (const auto& failure : {explained(Error("25P02", "current transaction is aborted")),
+  for (const auto& failure : {explained(Error("25P02", "aborted").of_statement("sql[1]")),
                               explained(pqxx::sql_error("ERROR:  aborted", "SELECT", "25P02"))}) {
     CHECK(failure.kind == FailureClass::kMessage);
     CHECK(failure.sqlstate == "25P02");
+    CHECK(failure.statement.empty());
     CHECK_THAT(failure.text, ContainsSubstring("the handler continued") &&
                                  ContainsSubstring("pqxx::subtransaction"));
   }

@@ -210,7 +210,7 @@ TEST_CASE(
   world.produce_to_each_partition(10);
   world.wait_until_all_processed(30s);
   for (int p = 2; p < 6; ++p)
-    REQUIRE(world.in_register(p, "base_offset") == "-1");
+    REQUIRE(world.in_register(p, "base_offset") == "0");
   group.leave_all();
   REQUIRE(world.imbalance() == "");
 }

@@ -59,15 +59,18 @@ void analyze_empty(const std::string& url) {
 /// What is called per message, per dead letter, or by a background task, each with what it needs of
 /// those before it.
 constexpr const char* kCalls[] = {
-    "pawl.store_dead_letter(1, 't', 'x', 0, 5, 0, 5, 'dead', 'error', 'h', 'k', '22000', 'e', 'd', "
+    "pawl.store_dead_letter(1, 't', 'x', 0, 5, 0, 5, 'dead', 'error', 'h', 'k', '22000', NULL, "
+    "'e', 'd', "
     "1, 'a', "
     "sha256('a'), 'v', 1, NULL,"
     " 'complete', '\\x01')",
-    "pawl.store_dead_letter(1, 't', 'x', 0, 5, 0, 5, 'parked', 'error', 'h', 'k', '22000', 'e', "
+    "pawl.store_dead_letter(1, 't', 'x', 0, 5, 0, 5, 'parked', 'error', 'h', 'k', '22000', NULL, "
+    "'e', "
     "'d', 1, 'a', "
     "sha256('a'), 'v', 1,"
     " NULL, 'complete', '\\x01')",
-    "pawl.store_dead_letter(1, 't', 'x', 0, 6, 0, 5, 'parked', 'error', 'h', 'k', '22000', 'e', "
+    "pawl.store_dead_letter(1, 't', 'x', 0, 6, 0, 5, 'parked', 'error', 'h', 'k', '22000', NULL, "
+    "'e', "
     "'d', 1, 'a', "
     "sha256('a'), 'v', 1,"
     " NULL, 'complete', '\\x02')",
@@ -134,7 +137,7 @@ TEST_CASE(
   statement.exec(
       "INSERT INTO pawl.processed_kafka_offsets (consumer_id, topic, partition, "
       "last_processed_offset,"
-      " base_offset) VALUES (1, 't', 0, 10, 10)");
+      " base_offset) VALUES (1, 't', 0, 10, 11)");
   statement.exec(
       "INSERT INTO pawl.parked_keys (consumer_id, topic, record_key_hash) VALUES (1, 't', "
       "sha256('a'))");

@@ -74,6 +74,9 @@ std::vector<Row> rows() {
   return {
       {halt(code::kMessageFailed, {{"sqlstate", "22P02"}}, "invalid input", 41), "message",
        "invalid input (SQLSTATE 22P02)", others, fix, resume_or_skip},
+      {halt(code::kMessageFailed, {{"statement", "sql[0]"}, {"sqlstate", "22P02"}}, "invalid input",
+            41),
+       "message", "sql[0]: invalid input (SQLSTATE 22P02)", others, fix, resume_or_skip},
       {halt(code::kMessageFailed, {{"has_detail", "true"}}, "violates a check", 41), "message",
        "violates a check", others,
        "See the whole error, fix the cause, then resume the partition, or skip the message",
@@ -103,8 +106,8 @@ std::vector<Row> rows() {
        "resume "
        "the partition",
        "partitions resume" + kOf},
-      {halt(code::kProgramError, {{"sqlstate", "42P01"}}, "no table", 41), "program",
-       "the SQL of the handler cannot run: no table (SQLSTATE 42P01)", retries,
+      {halt(code::kProgramError, {{"statement", "sql[1]"}, {"sqlstate", "42P01"}}, "no table", 41),
+       "program", "the SQL of the handler cannot run: sql[1]: no table (SQLSTATE 42P01)", retries,
        "Fix the database or the handler. No other action needed", ""},
       {halt(code::kProgramError, {{"sqlstate", "42501"}}, "permission denied", 41), "program",
        "the SQL of the handler cannot run: permission denied (SQLSTATE 42501)", retries,
@@ -126,7 +129,7 @@ std::vector<Row> rows() {
        "message. Its decompressed batch may need more memory than the process has",
        others,
        "Give the process more memory and resume the partition, or skip the message. If the batch "
-       "contains more messages, find its end with kafka-dump-log.sh on the broker, then set the "
+       "contains more messages, find its end with `kafka-dump-log.sh` on the broker, then set the "
        "offset",
        "partitions resume" + kOf + "; partitions skip" + kOf +
            " --offset 41 --because \"too large\"; " + kSet + "OFFSET"},
@@ -175,7 +178,7 @@ std::vector<Row> rows() {
        skipped,
        "Let a replica with an intact batch become leader, or upgrade pawl, then resume the "
        "partition. To continue without these records, find the end of the batch with "
-       "kafka-dump-log.sh on the broker, then set the offset",
+       "`kafka-dump-log.sh` on the broker, then set the offset",
        "partitions resume" + kOf + "; " + kSet + "OFFSET"},
       {halt(code::kOffsetRowMissing, {{"partitions", "12"}}), "position",
        "the stored offset was deleted, although the offsets of 12 partitions were stored when the "
@@ -363,6 +366,7 @@ TEST_CASE("an attempt halts with what is known of it, and without DETAIL or rela
   Attempt attempt;
   attempt.offset = 41;
   attempt.subject.key = "a";
+  attempt.failure.statement = "sql[0]";
   attempt.failure.text = "violates a check";
   attempt.failure.sqlstate = "23514";
   attempt.failure.detail = "Failing row contains (secret)";
@@ -373,6 +377,7 @@ TEST_CASE("an attempt halts with what is known of it, and without DETAIL or rela
   CHECK_FALSE(failed.retry_after);
   CHECK(failed.halt == halt(code::kMessageFailed,
                             {{"idempotency_key", "a"},
+                             {"statement", "sql[0]"},
                              {"sqlstate", "23514"},
                              {"attempts", "7"},
                              {"has_detail", "true"}},
@@ -380,7 +385,8 @@ TEST_CASE("an attempt halts with what is known of it, and without DETAIL or rela
 
   const auto flooded = of(Action::What::kHaltFlood);
   CHECK(flooded.retry_after == std::chrono::seconds(10));
-  CHECK(flooded.halt == halt(code::kCircuitBreakerOpen, {{"sqlstate", "23514"}, {"messages", "50"}},
+  CHECK(flooded.halt == halt(code::kCircuitBreakerOpen,
+                             {{"statement", "sql[0]"}, {"sqlstate", "23514"}, {"messages", "50"}},
                              "violates a check", 41));
   CHECK(of(Action::What::kHaltProgram).halt.code == code::kProgramError);
   attempt.failure.reason = pawl::ledger::dead_reason::kConflict;

@@ -123,9 +123,9 @@ TEST_CASE("code that says its statements ahead fails its own message, not its ne
   const auto [value, error] = GENERATE(
       Case{"throws", "thrown by code"}, Case{"throws a number", "not a std::exception"},
       Case{"commits",
-           "statement 2: column 12: COMMIT would end or change the message's transaction"},
-      Case{"two at once", "statement 2: column 11: a second statement"},
-      Case{"no row", "statement 2 affected 0 rows; expect_rows requires 1"},
+           "statements[1]: column 12: COMMIT would end or change the message's transaction"},
+      Case{"two at once", "statements[1]: column 11: a second statement"},
+      Case{"no row", "statements[1]: the statement affected 0 rows; expect_rows requires 1"},
       Case{"too many parameters", "PostgreSQL's limit is 65535"}, Case{"a NUL that is caught", ""},
       Case{"a WITH that counts", ""}, Case{"another text each time", ""});
   const int place = GENERATE(0, 5);
@@ -147,7 +147,8 @@ TEST_CASE("code that says its statements ahead fails its own message, not its ne
   CHECK(world.stored(0) == 11);
   CHECK(world.number("SELECT count(*) FROM pawl.dead_letters") == (error.empty() ? 0 : 1));
   if (!error.empty())
-    CHECK_THAT(world.value("SELECT error FROM pawl.dead_letters"), ContainsSubstring(error));
+    CHECK_THAT(world.value("SELECT concat_ws(': ', statement, error) FROM pawl.dead_letters"),
+               ContainsSubstring(error));
 }
 
 TEST_CASE("a wrong number of parameters halts its partition and costs no connection") {

@@ -117,6 +117,8 @@ TEST_CASE("a halt that replaces another one has the code and the cause of that")
   CHECK(facts(after_earlier_halt(truncated, row)) ==
         "log_truncated earlier_cause=no number earlier_halt=message_failed log_end=3 "
         "next_offset=5");
+  row.halt.parameters[pawl::ledger::halt_parameter::kStatement] = "sql[1]";
+  CHECK(after_earlier_halt(truncated, row).parameter("earlier_cause") == "sql[1]: no number");
 }
 
 TEST_CASE("a refusal of the record is believed when it came twice for this very position") {

@@ -132,8 +132,9 @@ TEST_CASE("no row and NULL are no response, more than one row is the message's f
   REQUIRE(process->wait(90s).code == 0);
   INFO(process->output());
   CHECK(responses(world) == "none=-,null=-,none again=-");
-  CHECK(world.value("SELECT reason || ' ' || sqlstate || ' ' || error FROM pawl.dead_letters") ==
-        "error PW013 handler[0].response (respond) returned 2 rows; a response is at most one row");
+  CHECK(world.value("SELECT concat_ws(' ', reason, sqlstate, statement, error)"
+                    " FROM pawl.dead_letters") ==
+        "error PW013 response the statement returned 2 rows; a response is at most one row");
   CHECK(world.value("SELECT balance FROM accounts WHERE id = 'acc-1'") == "-2");
 }
 
@@ -148,8 +149,8 @@ TEST_CASE("a statement whose rows are counted and give the response fails as oth
   const auto process = world.start(dead_letters());
   REQUIRE(process->wait(90s).code == 0);
   CHECK(responses(world) == "e0=1,e2=2");
-  CHECK(world.value("SELECT error FROM pawl.dead_letters") ==
-        "handler[0].sql[0] (respond) affected 0 rows; expect_rows requires 1. Nothing was stored");
+  CHECK(world.value("SELECT concat_ws(': ', statement, error) FROM pawl.dead_letters") ==
+        "sql[0]: the statement affected 0 rows; expect_rows requires 1. Nothing was stored");
 }
 
 TEST_CASE("more than one column halts the partition, as the program's fault, and says why") {
@@ -159,7 +160,7 @@ TEST_CASE("more than one column halts the partition, as the program's fault, and
   };
   const auto [handler_text, says] = GENERATE(
       Case{handler("\"SELECT 1\"", "\"SELECT 1, 2\""),
-           "handler[0].response (respond): a response is one column. Combine several"},
+           "response: a response is one column. Combine several"},
       Case{handler("\"SELECT 1\"", "\"SELECT FROM accounts\""), "a response is one column"},
       Case{handler("\"SELECT 1\"", "\"SELECT 1, 2, 3\"", "batch = true"),
            "the responses of a batch are two columns: the number of the message"});
@@ -172,7 +173,8 @@ TEST_CASE("more than one column halts the partition, as the program's fault, and
   CHECK(process->wait(90s).code == 4);
   INFO(process->output());
   CHECK(world.in_register(0, "halt_kind") == "program");
-  CHECK_THAT(world.in_register(0, "halt_cause"), ContainsSubstring(says));
+  CHECK_THAT(world.in_register(0, "concat_ws(': ', halt_parameters ->> 'statement', halt_cause)"),
+             ContainsSubstring(says));
   CHECK(responses(world).empty());
 }
 
@@ -255,6 +257,7 @@ TEST_CASE("a batch's response belongs to one of its messages") {
   REQUIRE(process->wait(90s).code == 0);
   CHECK(world.value("SELECT count(*) FROM pawl.dead_letters") == "3");
   CHECK_THAT(world.value("SELECT min(error) FROM pawl.dead_letters"), ContainsSubstring(error));
+  CHECK(world.value("SELECT DISTINCT statement FROM pawl.dead_letters") == "response");
 }
 
 TEST_CASE("code for batches answers each of its messages, or none") {

@@ -97,8 +97,11 @@ TEST_CASE("what fails is tried again by itself, and what waits behind it follows
   CHECK(letters(world, "retries = 0 AND due_at - died_at BETWEEN '59 minutes' AND '61 minutes'") ==
         1);
 
+  world.execute("UPDATE pawl.dead_letters SET statement = NULL WHERE status = 'dead'");
   make_due(world);
   wait_for_letters(world, 1, "retries = 1 AND due_at > now() + interval '110 minutes'");
+  wait_for_letters(world, 1,
+                   "statement = 'sql[0]' AND error LIKE 'the statement affected 0 rows%'");
   CHECK(statuses(world) == "a-1 dead, a-2 parked, a-3 parked");
 
   open(world, "a");

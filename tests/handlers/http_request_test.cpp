@@ -96,6 +96,13 @@ TEST_CASE("a URL whose host a message could choose is refused, and what is no UR
       {"https://a/{/b}/./c", "url: contains \".\""},
       {"https://a/{/b} c", "url: contains a space, a control character, or a #"},
       {"https://a/{nothing}", "url: column "},
+      // Literal braces hide nothing, and a brace of a name ends no placeholder.
+      {"https://a/{{#}}", "url: contains a space, a control character, or a #"},
+      {"https://a/{{/../}}", "url: contains \".\""},
+      {R"(https://a/{header:x\}#})", ""},
+      {"https://a:99999/b", "url: not an http or https URL with a literal host"},
+      {"https://a:b/c", "url: not an http or https URL with a literal host"},
+      {"https://{{a}}/b", "url: not an http or https URL with a literal host"},
   };
   for (const auto& row : rows) {
     CAPTURE(row.url);
@@ -234,7 +241,8 @@ TEST_CASE("lists of statuses") {
   CHECK(StatusSet::parse("2xx")->contains(299));
   CHECK_FALSE(StatusSet::parse("2xx")->contains(300));
   CHECK(StatusSet::parse("201, 404")->contains(404));
-  for (const auto* wrong : {"20", "2x", "2xxx", "600", "0xx", "abc", "200,,201", "200;201", "-20"})
+  for (const auto* wrong : {"20", "2x", "2xxx", "600", "0xx", "abc", "200,,201", "200;201", "-20",
+                            "200,", "200, ", ",200", " "})
     CHECK_FALSE(StatusSet::parse(wrong).has_value());
 }
 
@@ -350,6 +358,7 @@ TEST_CASE("of a request's URL, header, and body the secrets that are written out
   const std::vector<Row> urls{
       {"https://a/b", "https://a/b"},
       {"https://a/{/x?}/c", "https://a/{/x?}/c"},
+      {R"(https://a/b?c={header:x\}y}d)", R"(https://a/b?c={header:x\}y}***)"},
       {"https://a/b?api_key=hunter2", "https://a/b?api_key=***"},
       {"https://a/b?hunter2", "https://a/b?***"},
       {"https://a/b?k=hunter2&id={/id}&t=${file:t}", "https://a/b?k=***&id={/id}&t=${file:t}"},

@@ -22,6 +22,7 @@ namespace {
 using pawl::NotDone;
 using pawl::handlers::ConnectionState;
 using pawl::handlers::HttpHandler;
+using pawl::handlers::line_for_curl;
 using pawl::handlers::may_reuse;
 using pawl::handlers::UnknownAnswer;
 
@@ -109,7 +110,7 @@ enum class Ended { kDone, kNotDone, kUnknown };
 Ended call(const std::string& url, const std::stop_token& stop) {
   pawl::HttpOptions options;
   options.url = {url, ""};
-  const HttpHandler handler("call", options, 1000);
+  const HttpHandler handler(options, 1000);
   pawl::MessageFields fields;
   fields.topic = "payments";
   fields.value = "{}";
@@ -253,4 +254,13 @@ TEST_CASE("which connections another request may use") {
   CHECK_FALSE(but([](auto& state) { state.open = false; }));
   CHECK_FALSE(but([](auto& state) { state.excess = true; }));
   CHECK_FALSE(but([](auto& state) { state.has_unread = true; }));
+}
+
+TEST_CASE("a header without a value is sent, whatever white space it has") {
+  CHECK(line_for_curl("X: a") == "X: a");
+  CHECK(line_for_curl("X: a ") == "X: a ");
+  for (const auto* header : {"X: ", "X:  ", "X: \t", "X: \v\f "}) {
+    CAPTURE(header);
+    CHECK(line_for_curl(header) == "X;");
+  }
 }

@@ -46,6 +46,9 @@ TEST_CASE("comments end where PostgreSQL ends them") {
   CHECK(tokens("/* a /* nested ' */ b */") == one(Kind::kComment, "/* a /* nested ' */ b */"));
   CHECK(tokens("a--b\nc") ==
         Tokens{{Kind::kWord, "a"}, {Kind::kComment, "--b"}, {Kind::kWord, "c"}});
+  // A comment that ends with a quote does not continue the string before it.
+  CHECK(tokens("E'a'\n-- it's 'b'") ==
+        Tokens{{Kind::kString, "E'a'"}, {Kind::kComment, "-- it's 'b'"}});
   CHECK(tokens("1+--x\n'y'") == Tokens{{Kind::kNumber, "1"},
                                        {Kind::kOther, "+"},
                                        {Kind::kComment, "--x"},
@@ -57,6 +60,8 @@ TEST_CASE("names, numbers, parameters and dollars are told apart") {
   CHECK(tokens("tätig") == one(Kind::kWord, "tätig"));
   CHECK(tokens("$1") == one(Kind::kParameter, "$1"));
   CHECK(tokens("1.5e3") == one(Kind::kNumber, "1.5e3"));
+  CHECK(tokens("1$2") == Tokens{{Kind::kNumber, "1"}, {Kind::kParameter, "$2"}});
+  CHECK(tokens("1$$;$$") == Tokens{{Kind::kNumber, "1"}, {Kind::kString, "$$;$$"}});
   CHECK(tokens("ne'x'") == Tokens{{Kind::kWord, "ne"}, {Kind::kString, "'x'"}});
   CHECK(tokens(R"(N'a\' B'1')") == Tokens{{Kind::kWord, "N"},
                                           {Kind::kString, R"('a\')"},

@@ -3,7 +3,7 @@
 
 using namespace pawl::kafka;
 
-TEST_CASE("an error in place of records is of one kind") {
+TEST_CASE("an error is of one kind") {
   struct Row {
     rd_kafka_resp_err_t error;
     ErrorKind kind;
@@ -18,7 +18,11 @@ TEST_CASE("an error in place of records is of one kind") {
       {RD_KAFKA_RESP_ERR_INVALID_MSG, ErrorKind::kUnreadable},
       {RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE, ErrorKind::kUnreadable},
       {RD_KAFKA_RESP_ERR_UNKNOWN, ErrorKind::kPassing},
-      {RD_KAFKA_RESP_ERR__TRANSPORT, ErrorKind::kPassing},
+      {RD_KAFKA_RESP_ERR__TRANSPORT, ErrorKind::kBrokerFailed},
+      {RD_KAFKA_RESP_ERR__RESOLVE, ErrorKind::kBrokerFailed},
+      {RD_KAFKA_RESP_ERR__SSL, ErrorKind::kBrokerFailed},
+      {RD_KAFKA_RESP_ERR__AUTHENTICATION, ErrorKind::kBrokerFailed},
+      {RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN, ErrorKind::kAllBrokersDown},
       {RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED, ErrorKind::kTopicRefused},
       {RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART, ErrorKind::kTopicUnknown},
       {RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_ID, ErrorKind::kTopicUnknown},

@@ -70,7 +70,7 @@ TEST_CASE("an error is never recorded as success because an earlier response was
   }
   CHECK(recorded(world) == "3 3");
   CHECK(world.value("SELECT idempotency_key || ': ' || error FROM pawl.dead_letters") ==
-        "event-3: handler[0]: HTTP status 500");
+        "event-3: HTTP status 500");
 }
 
 TEST_CASE("a refusal that a server sends when it closes an idle connection is no message's") {

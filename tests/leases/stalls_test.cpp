@@ -305,9 +305,10 @@ TEST_CASE("a dead letter's call is shown with its letter, and losses are acknowl
   };
   CHECK_THAT(leases({"list"}), ContainsSubstring("waiting, dead letter #1 "));
   CHECK_THAT(leases({"list", "--json"}), ContainsSubstring("\"dead_letter_id\": 1"));
-  CHECK_THAT(leases({"resolve", "refused", "--done"}),
-             ContainsSubstring("Its message is a dead letter: pawl dlq replay --config " +
-                               config.string() + " 1"));
+  CHECK_THAT(
+      leases({"resolve", "refused", "--done"}),
+      ContainsSubstring("Its message is a dead letter. Replay it:\n  pawl dlq replay --config " +
+                        config.string() + " 1"));
 
   const auto lose = [&](const std::string& key) {
     world.execute(fmt::format(

@@ -1,6 +1,7 @@
 #include "ledger/payload.hpp"
 
 #include <catch2/catch_test_macros.hpp>
+#include <stdexcept>
 
 #include "message/message_digest.hpp"
 
@@ -46,4 +47,11 @@ TEST_CASE("headers that are unknown are not those of a message without any") {
   unknown.headers_unreadable = true;
   CHECK(pawl::message::message_digest(Message(none)) !=
         pawl::message::message_digest(Message(unknown)));
+}
+
+TEST_CASE("headers that are no array are not what pawl stores") {
+  for (const auto* text : {"{}", "1", R"("a")", R"({"a": {"name": "n", "value": null}})"}) {
+    CAPTURE(text);
+    CHECK_THROWS_AS(parse_message_headers(text), std::invalid_argument);
+  }
 }

@@ -234,11 +234,13 @@ TEST_CASE("an alert in JSON keeps to its bound, whatever in its text must be esc
 
 TEST_CASE("an alert's fields are environment variables, and no text breaks out of one") {
   auto alert = halt(3, std::string("two\nlines and a \0 byte", 22));
+  alert.statement = "sql[0]";
   const auto variables = alert_environment({"default", "payments", "host:1"}, alert);
   std::map<std::string, std::string> found(variables.begin(), variables.end());
   CHECK(found.at("PAWL_ALERT_KIND") == "halt");
   CHECK(found.at("PAWL_ALERT_TOPIC") == "payments");
   CHECK(found.at("PAWL_ALERT_PARTITION") == "3");
+  CHECK(found.at("PAWL_ALERT_STATEMENT") == "sql[0]");
   CHECK(found.at("PAWL_ALERT_SUPPRESSED") == "0");
   CHECK(found.at("PAWL_ALERT_MSG") == "two\nlines and a   byte");
 }

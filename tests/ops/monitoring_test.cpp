@@ -268,7 +268,8 @@ TEST_CASE("what messages wait for stands in the status and in metrics while it l
                         {"since", "2027-01-15T08:00:00Z"},
                         {"messages", 12},
                         {"cause", "refused"},
-                        {"lasting", true}}));
+                        {"lasting", true},
+                        {"blocking_pid", nullptr}}));
   CHECK_THAT(
       body("/metrics"),
       ContainsSubstring("pawl_remote_service_unreachable{endpoint=\"https://api.example\"} 1\n") &&

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
 
 using namespace std::chrono_literals;
 using pawl::Event;
@@ -89,7 +90,11 @@ TEST_CASE(
   CHECK_FALSE(promises());
   now.places = places({partition(5, 9), other(200)});
   CHECK(promises());
-  CHECK_FALSE(promises({{"PostgreSQL", "database_unreachable_s", 2s, "connection refused"}}));
+  CHECK_FALSE(promises({{.server = "PostgreSQL",
+                         .field = "database_unreachable_s",
+                         .repeats_field = "database_unreachable_repeats",
+                         .lasts = 2s,
+                         .cause = "connection refused"}}));
   auto halted = partition(5, 9);
   halted.halted = true;
   now.places = places({halted, other(200)});
@@ -113,17 +118,49 @@ TEST_CASE("the progress line has halts, dead letters, and no lag that is not kno
 }
 
 TEST_CASE("the progress line names each unreachable server, for how long, and the latest cause") {
+  const std::vector<Unreachable> unreachable{
+      {"PostgreSQL", "database_unreachable_s", "database_unreachable_repeats", 90s, 7,
+       "password authentication failed"},
+      {"Kafka", "kafka_unreachable_s", "kafka_unreachable_repeats", 5s, 0, "timed out"}};
+  const std::string expected =
+      " database_unreachable_s=90 database_unreachable_repeats=7 kafka_unreachable_s=5 "
+      "kafka_unreachable_repeats=0: PostgreSQL is unreachable: password authentication failed. "
+      "Kafka is unreachable: timed out";
   Progress now;
   now.at = {3, 0, 0, 1};
-  const auto text =
-      text_of(progress_line(
-                  {}, now, 1s,
-                  {{"PostgreSQL", "database_unreachable_s", 90s, "password authentication failed"},
-                   {"Kafka", "kafka_unreachable_s", 5s, "timed out"}}),
-              false);
-  CHECK(text.ends_with(
-      " paused=0 database_unreachable_s=90 kafka_unreachable_s=5: PostgreSQL is unreachable: "
-      "password authentication failed. Kafka is unreachable: timed out"));
+  CHECK(text_of(progress_line({}, now, 1s, unreachable), false).ends_with(" paused=0" + expected));
+  CHECK(text_of(relayed_line({}, {}, 1s, unreachable), false).ends_with(" shards=0" + expected));
+}
+
+TEST_CASE("the progress line names three endpoints and locks for which messages wait") {
+  using Kind = pawl::Condition::Kind;
+  const auto condition = [](Kind kind, const std::string& subject, bool lasting = true) {
+    pawl::Condition one;
+    one.kind = kind;
+    one.subject = subject;
+    one.cause = "timed out";
+    one.lasting = lasting;
+    return one;
+  };
+  std::vector<pawl::Condition> conditions{
+      condition(Kind::kKafkaUnreachable, "broker:9092"),
+      condition(Kind::kRemoteServiceUnreachable, "https://passes.example", false),
+      condition(Kind::kRemoteServiceUnreachable, "https://api.example"),
+      condition(Kind::kPartitionBlocked, "payments[7]")};
+  const auto ends_with = [&](const std::string& end) {
+    CHECK_THAT(text_of(progress_line({}, {}, 1s, {}, conditions), false),
+               Catch::Matchers::EndsWith(end));
+  };
+  ends_with(
+      " paused=0 conditions=2: https://api.example is unreachable: timed out. payments[7] waits "
+      "for a lock: timed out");
+  conditions.push_back(condition(Kind::kPartitionBlocked, "payments[8]"));
+  conditions.push_back(condition(Kind::kPartitionBlocked, "payments[9]"));
+  ends_with("payments[8] waits for a lock: timed out");
+  CHECK(text_of(progress_line({}, {}, 1s, {}, conditions), false).find(" conditions=4: ") !=
+        std::string::npos);
+  conditions.resize(2);
+  ends_with(" paused=0");
 }
 
 TEST_CASE("the last line has the counts since the start") {

@@ -72,28 +72,3 @@ TEST_CASE("what is held back at the end is reported then") {
   REQUIRE(held.size() == 1);
   CHECK(held[0].lines == 1);
 }
-
-TEST_CASE("what Kafka's client counts and measures is no new text") {
-  struct Row {
-    std::string text;
-    std::string without;
-  };
-  const auto row = GENERATE(values<Row>({
-      {"kafka:9092/1: Connect to ipv4#10.0.0.1:9092 failed: Connection refused (after 0ms in state "
-       "CONNECT)",
-       "kafka:9092: Connect to ipv4#10.0.0.1:9092 failed: Connection refused"},
-      {"kafka:9092/bootstrap: Connect to ipv4#10.0.0.1:9092 failed: Connection refused (after 3ms "
-       "in state CONNECT, 1 identical error(s) suppressed)",
-       "kafka:9092: Connect to ipv4#10.0.0.1:9092 failed: Connection refused"},
-      {"GroupCoordinator: kafka:9092/1: Disconnected (after 7ms in state UP)",
-       "kafka:9092: Disconnected"},
-      {"GroupCoordinator: kafka:9092: Disconnected (after 7ms in state UP); look at it",
-       "kafka:9092: Disconnected; look at it"},
-      {"sasl_ssl://kafka:9092/12: SSL handshake failed (after 2ms in state SSL_HANDSHAKE",
-       "sasl_ssl://kafka:9092: SSL handshake failed (after 2ms in state SSL_HANDSHAKE"},
-      {"Subscribed topic not available: a/b: Broker: Unknown topic or partition",
-       "Subscribed topic not available: a/b: Broker: Unknown topic or partition"},
-      {"", ""},
-  }));
-  CHECK(without_counts(row.text) == row.without);
-}

@@ -2,8 +2,8 @@
 #include "prelude.hpp"
 
 using pawl::postgres::connect_advice;
+using pawl::postgres::correction;
 using pawl::postgres::is_answer;
-using pawl::postgres::needs_correction;
 
 TEST_CASE("libpq's report of a refusal is completed by the option to look at") {
   struct Row {
@@ -61,7 +61,7 @@ TEST_CASE("failures that need a correction are distinguished from temporary ones
         "postgres.url: the file /etc/pawl/pw cannot be read",
         "another database responds at postgres.url"}) {
     CAPTURE(report);
-    CHECK(needs_correction(report));
+    CHECK_FALSE(correction(report).empty());
   }
   for (const auto* report :
        {"terminating connection due to administrator command",
@@ -70,8 +70,15 @@ TEST_CASE("failures that need a correction are distinguished from temporary ones
         "FATAL: too many connections for role \"app\"",
         "db port 5432 did not respond within 5 s"}) {
     CAPTURE(report);
-    CHECK_FALSE(needs_correction(report));
+    CHECK(correction(report).empty());
   }
+}
+
+TEST_CASE("reports with the same fix have the same correction") {
+  const auto password = correction("FATAL: password authentication failed for user \"app\"");
+  CHECK(correction("cannot use PostgreSQL: FATAL: password authentication failed for user \"b\"") ==
+        password);
+  CHECK(correction("FATAL: role \"app\" does not exist") != password);
 }
 
 TEST_CASE("a rejection by any server or pooler is a response, and silence is not") {

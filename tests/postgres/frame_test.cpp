@@ -258,17 +258,18 @@ TEST_CASE("whose statement failed decides what its error means") {
   CHECK_FALSE(world.session.in_transaction());
 }
 
-TEST_CASE("the error of a handler's statement says which one it is, once") {
+TEST_CASE("the error of a handler's statement names it apart from its text") {
   struct Case {
     std::string label;
     std::string raised;
-    std::string told;
+    std::string statement;
   };
-  const auto one = GENERATE(Case{"handler[0].sql[1]", "no name", "handler[0].sql[1]: no name"},
-                            // As what pawl's own functions raise.
-                            Case{"handler[0].sql[1]", "handler[0].sql[1] affected 0 rows",
-                                 "handler[0].sql[1] affected 0 rows"},
-                            Case{"", "no name", "no name"});
+  const auto one = GENERATE(Case{"sql[1]", "no name", "sql[1]"},
+                            Case{"function", "function book(bytea) does not exist", "function"},
+                            Case{"response", "response is empty", "response"},
+                            // What pawl.publish raises itself begins with its name.
+                            Case{"pawl.publish", "pawl.publish rejects \"no topic\"", ""},
+                            Case{"", "no name", ""});
   // Sent with the COMMIT, and before it where rows are counted.
   const bool counted = GENERATE(false, true);
   CAPTURE(one.label, one.raised, counted);
@@ -277,7 +278,8 @@ TEST_CASE("the error of a handler's statement says which one it is, once") {
   const auto frame = world.begun();
   frame->defer(kEffect, {}, counted ? std::optional<std::uint64_t>(1) : std::nullopt, one.label);
   const auto error = error_of([&] { world.finish(*frame); });
-  CHECK(error.what() == one.told);
+  CHECK(error.what() == one.raised);
+  CHECK(error.statement() == one.statement);
   CHECK(error.sqlstate() == "22023");
   CHECK(error.detail() == "Key (k)=(1)");
 }
@@ -288,7 +290,9 @@ TEST_CASE("what is deferred as a text of pawl::publish is called so") {
   world.server.script(sql, {.bytes = wire::error("22023", "header a is not a text")});
   const auto frame = world.begun();
   frame->defer(sql, {});
-  CHECK(error_of([&] { world.finish(*frame); }).what() == "pawl.publish: header a is not a text"s);
+  const auto error = error_of([&] { world.finish(*frame); });
+  CHECK(error.what() == "header a is not a text"s);
+  CHECK(error.statement() == "pawl.publish");
 }
 
 TEST_CASE("a claim that fails is pawl's own, and its transaction is rolled back") {
@@ -311,10 +315,17 @@ TEST_CASE("COMMIT is not sent while a number of rows is not what was demanded") 
   World world;
   const auto frame = world.begun();
   world.server.script("INSERT effect", {.bytes = wire::complete("INSERT 0 2")});
-  frame->defer(kEffect, {}, 1, "handler 1, statement 2");
-  CHECK_THROWS_WITH(
-      world.finish(*frame),
-      "handler 1, statement 2 affected 2 rows; expect_rows requires 1. Nothing was stored");
+  frame->defer(kEffect, {}, 1, "statements[1]");
+  std::optional<UnexpectedRows> error;
+  try {
+    world.finish(*frame);
+  } catch (const UnexpectedRows& thrown) {
+    error = thrown;
+  }
+  REQUIRE(error);
+  CHECK(error->statement() == "statements[1]");
+  CHECK(error->what() ==
+        "the statement affected 2 rows; expect_rows requires 1. Nothing was stored"s);
   CHECK_FALSE(world.server.has_executed("COMMIT"));
   CHECK_FALSE(world.server.has_executed("UPDATE register"));
 }

@@ -503,7 +503,7 @@ case_what_needs_stopped_programs_is_not_applied_beside_them() {
     connect_as renamed
     sql "INSERT INTO pawl.consumers (cluster, group_id) VALUES ('c', 'g');
          INSERT INTO pawl.processed_kafka_offsets (consumer_id, topic, partition, last_processed_offset, base_offset, released, owner_pid, owner_backend_start)
-         SELECT 1, 't', 0, -1, -1, false, pid, backend_start FROM pg_stat_activity WHERE application_name = 'renamed'"
+         SELECT 1, 't', 0, -1, 0, false, pid, backend_start FROM pg_stat_activity WHERE application_name = 'renamed'"
     run newer up && exits 6 && says '"renamed" of consumer'
     disconnect_all
 
@@ -770,7 +770,7 @@ grants_case() { # SCHEMA
     is "$(as_consumer "SELECT count(database_id) FROM $s.database_identity")" 1
     is "$(as_consumer "INSERT INTO $s.consumers (cluster, group_id) VALUES ('c', 'g') ON CONFLICT (cluster, group_id) DO NOTHING RETURNING consumer_id")" 1
     is "$(as_consumer "INSERT INTO $s.consumer_topics (consumer_id, topic, partitions, start_policy) VALUES (1, 't', 1, 'earliest') ON CONFLICT (consumer_id, topic) DO NOTHING RETURNING source_id")" 1
-    is "$(as_consumer "INSERT INTO $s.processed_kafka_offsets (consumer_id, topic, partition, last_processed_offset, base_offset) VALUES (1, 't', 0, -1, -1) ON CONFLICT DO NOTHING")" ''
+    is "$(as_consumer "INSERT INTO $s.processed_kafka_offsets (consumer_id, topic, partition, last_processed_offset, base_offset) VALUES (1, 't', 0, -1, 0) ON CONFLICT DO NOTHING")" ''
     is "$(as_consumer "INSERT INTO $s.idempotency_scopes (name) VALUES ('s') ON CONFLICT (name) DO NOTHING RETURNING scope_id")" 1
     is "$(as_consumer "SELECT epoch >> 24, stored_offset, state FROM $s.acquire(1, 't', 0, 'me', 1, now())")" '1|-1|running'
     is "$(as_consumer "WITH claimed AS (INSERT INTO $s.idempotency_keys (scope_id, key, payload_hash, source_id, partition, kafka_offset) VALUES (1, 'k', 0, 1, 0, 0) ON CONFLICT (scope_id, key) DO NOTHING RETURNING pg_current_xact_id() AS x) UPDATE $s.processed_kafka_offsets r SET last_processed_offset = 0 FROM claimed WHERE r.consumer_id = 1 AND x IS NOT NULL RETURNING r.topic")" t
@@ -786,7 +786,7 @@ grants_case() { # SCHEMA
     is "$(as_consumer "SELECT epoch >> 24 FROM $s.acquire(1, 't', 0, 'me', 1, now())")" 3
     is "$(as_consumer "SELECT $s.release(1, 't', 0, r.owner_epoch) FROM $s.processed_kafka_offsets r")" t
     is "$(as_consumer "INSERT INTO $s.dead_letter_feed (consumer_id, holder) VALUES (1, 'me') ON CONFLICT (consumer_id) DO UPDATE SET holder = excluded.holder RETURNING holder")" me
-    is "$(as_consumer "SELECT string_agg(action, ' ' ORDER BY history_id) FROM $s.offset_history")" 'halt resume'
+    is "$(as_consumer "SELECT string_agg(concat_ws(' ', action, from_offset, to_offset), ' ' ORDER BY history_id) FROM $s.offset_history")" 'halt 1 1 resume 1 1'
     # Retention, which one consumer of a group does.
     is "$(as_consumer "DELETE FROM $s.idempotency_keys WHERE scope_id = 1 AND key = 'k' RETURNING key")" k
     is "$(as_consumer "DELETE FROM $s.skipped_messages RETURNING kafka_offset")" 1

@@ -26,6 +26,14 @@ TEST_CASE("COMMIT is seen as a statement and not inside of something else") {
   CHECK_FALSE(commits("SELECT $1; -- COMMIT"));
   CHECK_FALSE(commits("SELECT CASE WHEN true THEN 1 END"));
   CHECK_FALSE(commits("ROLLBACK"));
+  CHECK(commits("-- a line\rCOMMIT"));
+  CHECK(commits("SELECT E'a'\n'\\''';'; COMMIT"));
+  CHECK(commits("SELECT 1$$;$$; COMMIT"));
+  CHECK_FALSE(commits("SELECT E'a'\n'\\'; COMMIT'"));
+  CHECK_FALSE(commits("(COMMIT)"));
+  CHECK_FALSE(commits("'a' COMMIT"));
+  CHECK_FALSE(commits("$1 COMMIT"));
+  CHECK_FALSE(commits("commit$1"));
   CHECK_FALSE(commits("SELECT commit FROM log"));
   CHECK_FALSE(commits(""));
 }

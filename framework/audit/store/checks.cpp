@@ -9,15 +9,17 @@
 namespace pawl::ledger {
 namespace {
 
-// An operator may have set an offset back: what lies below the offset left then is no stray. Nor is
-// what one has committed by `try`.
+// An operator may have set an offset back: what is before the next offset of that time is not a
+// stray. Nor is a message on which an operator has acted, whose offset the history has instead.
 constexpr const char* kBeyond = R"sql(
   WITH bound AS (
-    SELECT r.topic, r.partition, greatest(r.last_processed_offset, h.highest) AS highest
+    SELECT r.topic, r.partition,
+           greatest(r.last_processed_offset + 1, h.next_offset) AS next_offset
       FROM pawl.processed_kafka_offsets r
-      LEFT JOIN (SELECT topic, partition, max(from_offset) AS highest
+      LEFT JOIN (SELECT topic, partition, max(from_offset) AS next_offset
                    FROM pawl.offset_history
-                  WHERE consumer_id = $1::integer AND action <> 'try'
+                  WHERE consumer_id = $1::integer
+                    AND action NOT IN ('try', 'dlq replay', 'dlq discard')
                   GROUP BY topic, partition) h USING (topic, partition)
      WHERE r.consumer_id = $1::integer),
    recorded AS (
@@ -32,7 +34,7 @@ constexpr const char* kBeyond = R"sql(
       FROM pawl.skipped_messages s WHERE s.consumer_id = $1::integer)
   SELECT d.what, d.topic, d.partition, d.kafka_offset, d.name, count(*) OVER ()
     FROM recorded d LEFT JOIN bound b USING (topic, partition)
-   WHERE d.kafka_offset > coalesce(b.highest, -1)
+   WHERE d.kafka_offset >= coalesce(b.next_offset, 0)
      AND NOT EXISTS (SELECT FROM pawl.out_of_order_completions a JOIN pawl.partition_fences f USING (fence_id)
                       WHERE f.consumer_id = $1::integer AND f.topic = d.topic
                         AND f.partition = d.partition AND a.kafka_offset = d.kafka_offset
@@ -40,7 +42,7 @@ constexpr const char* kBeyond = R"sql(
      AND NOT EXISTS (SELECT FROM pawl.offset_history t
                       WHERE t.consumer_id = $1::integer AND t.topic = d.topic
                         AND t.partition = d.partition AND t.from_offset = d.kafka_offset
-                        AND t.action = 'try')
+                        AND t.action IN ('try', 'dlq replay', 'dlq discard'))
      AND d.topic = ANY ($2::text[]) AND ($3::integer IS NULL OR d.partition = $3::integer)
    ORDER BY d.topic, d.partition, d.kafka_offset
    LIMIT $4::bigint

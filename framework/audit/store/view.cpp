@@ -10,7 +10,8 @@ namespace pawl::ledger {
 namespace {
 
 constexpr const char* kRows = R"sql(
-  SELECT r.topic, r.partition, r.last_processed_offset, r.base_offset, coalesce(r.topic_id, ''),
+  SELECT r.topic, r.partition, r.last_processed_offset, r.base_offset - 1,
+         coalesce(r.topic_id, ''),
          r.applied_count, r.duplicate_count, r.skipped_count, r.unchecked_count, r.dead_count,
          r.parked_count, coalesce(h.moved_at, '-infinity')::text, r.leader_epoch
     FROM pawl.processed_kafka_offsets r

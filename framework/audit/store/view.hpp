@@ -38,8 +38,8 @@ struct BookRow {
 
 /// An operator's change that set a position back.
 struct StepBack {
-  std::int64_t from = -1;
-  std::int64_t to = -1;
+  std::int64_t from = 0;  ///< the next offset before it
+  std::int64_t to = 0;    ///< and after it
 };
 
 /// Offsets of one partition: `after` < offset <= `upto`.

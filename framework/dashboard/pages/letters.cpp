@@ -105,7 +105,7 @@ std::string letters_html(const Frame& frame, const LettersPage& page) {
                letter_status(letter), place_text(letter.partition, letter.offset),
                escape(letter.reason), dash_if_empty(letter.handler), dash_if_empty(letter.sqlstate),
                letter.record_key ? key_html(frame, *letter.record_key) : "–",
-               time_html(letter.died_at), due_html(letter), short_text(letter.error)});
+               time_html(letter.died_at), due_html(letter), short_text(letter.located_error())});
   }
   content += table.text("No dead letter matches the filter.");
   content += "<p class=\"pages\">";
@@ -144,6 +144,8 @@ std::string letter_html(const Frame& frame, const LetterPage& page) {
   if (letter.unresolved())
     facts.add("What to do", escape(engine::fix_of(letter.reason)));
   facts.add("Handler", dash_if_empty(letter.handler));
+  if (!letter.statement.empty())
+    facts.add("Statement", escape(letter.statement));
   facts.add("SQLSTATE", dash_if_empty(letter.sqlstate));
   facts.add("Attempts", grouped(letter.attempts));
   // The one that resolved it is counted as well.

@@ -47,6 +47,8 @@ std::string concern_html(const PartitionLine& line) {
     case Concern::kRetrying:
       return badge("warn", fmt::format("retrying, {} failed attempts",
                                        std::max(row.attempts, row.ahead.attempts)));
+    case Concern::kBlocked:
+      return badge("warn", "blocked");
     case Concern::kProbation:
       return badge("warn", "probation");
     case Concern::kStalled:

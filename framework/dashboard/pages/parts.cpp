@@ -170,9 +170,8 @@ std::string history_table(const Frame& frame, const std::vector<ledger::HistoryR
     if (with_place)
       cells.push_back(link("/partition", of_partition(row.partition), place_text(row.partition)));
     cells.push_back(escape(row.action));
-    // The table has the last processed offsets.
-    cells.push_back(row.from ? std::to_string(*row.from + 1) : "–");
-    cells.push_back(row.to ? std::to_string(*row.to + 1) : "–");
+    cells.push_back(row.from ? std::to_string(*row.from) : "–");
+    cells.push_back(row.to ? std::to_string(*row.to) : "–");
     cells.push_back(frame.actor || is_own_action(row.action) ? dash_if_empty(row.reason)
                                                              : kNotSignedIn);
     if (frame.actor)

@@ -18,7 +18,9 @@ constexpr const char* kLockRecordKey = "SELECT pawl.lock_record_key($1::bigint)"
 constexpr const char* kLetterBefore = "SELECT pawl.dead_letter_before($1::bigint)";
 
 constexpr const char* kFailedAgain = R"sql(
-  UPDATE pawl.dead_letters SET replays = replays + 1, error = $2
+  UPDATE pawl.dead_letters
+     SET replays = replays + 1, sqlstate = nullif($2, ''), statement = nullif($3, ''),
+         error = $4, error_detail = nullif($5, '')
    WHERE dead_letter_id = $1::bigint AND status IN ('dead', 'parked')
 )sql";
 
@@ -40,11 +42,11 @@ constexpr const char* kImport = R"sql(
    (consumer_id, topic, topic_id, partition, kafka_offset, leader_epoch, timestamp_ms, status,
     reason, handler, idempotency_key, sqlstate, error, error_detail, attempts, record_key,
     record_key_hash, record_value, value_bytes, headers, payload, died_at, replays,
-    message_digest)
+    message_digest, statement)
   SELECT $1::integer, $2, nullif($3, ''), $4::integer, $5::bigint, $6::integer, $7::bigint,
          $8, $9, $10, $11, nullif($12, ''), $13, nullif($14, ''), $15::integer, $16::bytea,
          $17::bytea, $18::bytea, $19::bigint, $20::jsonb, $21, $22::timestamptz, $23::integer,
-         $24::bytea
+         $24::bytea, nullif($25, '')
    WHERE NOT EXISTS (
          SELECT FROM pawl.dead_letters s
           WHERE s.consumer_id = $1::integer AND s.topic = $2 AND s.partition = $4::integer
@@ -75,7 +77,7 @@ constexpr const char* kEraseParkedKeys = R"sql(
 constexpr const char* kEraseLetters = R"sql(
   UPDATE pawl.dead_letters d
      SET record_key = NULL, record_value = NULL, headers = NULL, error_detail = NULL,
-         idempotency_key = NULL, error = '(erased)', payload = 'erased',
+         idempotency_key = NULL, statement = NULL, error = '(erased)', payload = 'erased',
          record_key_hash = NULL, message_digest = NULL,
          resolution = CASE WHEN d.status IN ('dead', 'parked') THEN 'erased' ELSE d.resolution END,
          resolved_by = CASE WHEN d.status IN ('dead', 'parked') THEN session_user
@@ -142,10 +144,13 @@ std::optional<std::int64_t> DeadLetterChanges::letter_before(postgres::Session& 
 }
 
 void DeadLetterChanges::record_failure(postgres::Session& session, std::int64_t letter,
-                                       const std::string& why) const {
+                                       const ReplayFailure& failure) const {
   postgres::Parameters parameters;
   parameters.add_integer(letter);
-  parameters.add_text(storable_text(why, kLongestError));
+  parameters.add_text(failure.sqlstate);
+  parameters.add_text(failure.statement);
+  parameters.add_text(storable_text(failure.error, kLongestError));
+  parameters.add_text(storable_text(failure.detail, kLongestError));
   postgres::run_transaction(session, {{&failed_again_, std::move(parameters)}});
 }
 
@@ -213,6 +218,7 @@ std::int64_t DeadLetterChanges::import(postgres::Session& session,
     row.add_text(letter.died_at);
     row.add_integer(letter.replays);
     row.add_optional_bytes(letter.message_digest);
+    row.add_text(letter.statement);
     steps.push_back({&import_, std::move(row)});
   }
   std::vector<bool> is_letter;

@@ -19,6 +19,14 @@ struct Erased {
   std::int64_t skipped = 0;  ///< rows of pawl.skipped_messages
 };
 
+/// Why a replay of a dead letter failed.
+struct ReplayFailure {
+  std::string sqlstate;   ///< empty: PostgreSQL did not report the error
+  std::string statement;  ///< of the handler: "sql[0]"; empty: it was none, or is unknown
+  std::string error;
+  std::string detail;  ///< may quote row values
+};
+
 /// What operators do to pawl.dead_letters other than replay. Each call is one synchronous
 /// transaction; throws postgres::Error or postgres::InDoubt (repeat it: nothing is done twice).
 class DeadLetterChanges {
@@ -39,9 +47,9 @@ class DeadLetterChanges {
   [[nodiscard]] std::optional<std::int64_t> letter_before(postgres::Session& session,
                                                           std::int64_t letter) const;
 
-  /// Keeps why a replay failed.
+  /// Stores the failure as the last error of the letter, and counts the replay.
   void record_failure(postgres::Session& session, std::int64_t letter,
-                      const std::string& why) const;
+                      const ReplayFailure& failure) const;
 
   /// False: somebody has resolved it already.
   /// `in_history`: one by one, by a person; it stands in pawl.offset_history as well.

@@ -15,8 +15,8 @@ namespace {
 
 constexpr const char* kBury = R"sql(
   SELECT pawl.store_dead_letter($1::integer, $2, $3, $4::integer, $5::bigint, $6::integer, $7::bigint, $8, $9,
-                   $10, $11, $12, $13, $14, $15::integer, $16::bytea, sha256($17::bytea),
-                   $18::bytea, $19::bigint, $20::jsonb, $21, $22::bytea)
+                   $10, $11, $12, $13, $14, $15, $16::integer, $17::bytea, sha256($18::bytea),
+                   $19::bytea, $20::bigint, $21::jsonb, $22, $23::bytea)
 )sql";
 
 constexpr const char* kSchedule = R"sql(
@@ -83,6 +83,7 @@ postgres::Request DeadLetters::bury(const Message& message, const Burial& burial
   parameters.add_text(burial.handler);
   parameters.add_text_or_null(burial.idempotency_key);
   parameters.add_text_or_null(burial.sqlstate);
+  parameters.add_text_or_null(burial.statement);
   parameters.add_text(storable_text(burial.error, kLongestError));
   parameters.add_text_or_null(storable_text(burial.error_detail, kLongestError));
   parameters.add_integer(burial.attempts);

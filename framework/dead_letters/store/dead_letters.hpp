@@ -43,6 +43,7 @@ struct Burial {
   std::string handler;          ///< its label
   std::string idempotency_key;  ///< empty: none was derived
   std::string sqlstate;         ///< empty: not the database's failure
+  std::string statement;        ///< of the handler: "sql[0]"; empty: it was none, or is unknown
   std::string error;
   std::string error_detail;  ///< may quote row values; not for logs
   std::uint32_t attempts = 0;

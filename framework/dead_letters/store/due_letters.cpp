@@ -60,8 +60,8 @@ constexpr const char* kGiveBack = R"sql(
 
 constexpr const char* kFailed = R"sql(
   UPDATE pawl.dead_letters d
-     SET status = 'dead', reason = $3, sqlstate = nullif($4, ''), error = $5,
-         error_detail = nullif($6, ''), died_at = clock_timestamp(),
+     SET status = 'dead', reason = $3, sqlstate = nullif($4, ''), statement = nullif($8, ''),
+         error = $5, error_detail = nullif($6, ''), died_at = clock_timestamp(),
          tried_alone = NULL, tried_pid = NULL, tried_backend_start = NULL,
          due_at = CASE WHEN $7::boolean THEN NULL ELSE d.due_at END
    WHERE d.dead_letter_id = $1::bigint AND d.retries = $2::integer
@@ -153,6 +153,7 @@ void DueLetters::store_failure(postgres::Session& session, const DueLetter& lett
   parameters.add_text(storable_text(failure.error, kLongestError));
   parameters.add_text(storable_text(failure.detail, kLongestError));
   parameters.add_text(failure.last ? "true" : "false");
+  parameters.add_text(failure.statement);
   postgres::run_transaction(session, {{&failed_, std::move(parameters)}});
 }
 

@@ -37,6 +37,7 @@ struct DueLetter {
 struct RetryFailure {
   std::string reason;  ///< dead_reason
   std::string sqlstate;
+  std::string statement;  ///< of the handler: "sql[0]"; empty: it was none, or is unknown
   std::string error;
   std::string detail;  ///< may quote row values
   bool last = false;   ///< from now on it waits for an operator

@@ -27,7 +27,7 @@ constexpr const char* kNext = R"sql(
   SELECT d.dead_letter_id, d.topic, d.partition, d.kafka_offset, nullif(d.timestamp_ms, -1),
          d.status, d.reason, d.handler, coalesce(d.sqlstate, ''), d.error, d.attempts, d.payload,
          to_char(d.died_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'),
-         d.record_key, d.record_value, d.headers
+         d.record_key, d.record_value, d.headers, coalesce(d.statement, '')
     FROM (SELECT w.dead_letter_id,
                  sum(w.bytes) OVER (ORDER BY w.dead_letter_id) - w.bytes AS before
             FROM (SELECT d.dead_letter_id, coalesce(octet_length(d.record_value), 0) AS bytes
@@ -77,6 +77,7 @@ DeadLetter read(const PGresult* rows, int row) {
   letter.record_value = bytes(rows, row, 14);
   if (!is_null(rows, row, 15))
     take_headers(letter, text(rows, row, 15));
+  letter.statement = text(rows, row, 16);
   return letter;
 }
 

@@ -46,7 +46,7 @@ constexpr const char* kList = R"sql(
          CASE WHEN d.status NOT IN ('dead', 'parked') OR d.due_at IS NULL THEN ''
               WHEN d.due_at = 'infinity' THEN 'turn'
               ELSE to_char(d.due_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') END,
-         greatest(d.retries, 0),
+         greatest(d.retries, 0), coalesce(d.statement, ''),
          (SELECT decode(h.header ->> 'value', 'base64')
             FROM jsonb_array_elements(nullif(d.headers, 'null')) WITH ORDINALITY AS h (header, place)
            WHERE h.header ->> 'name' = 'traceparent' ORDER BY h.place DESC LIMIT 1)
@@ -83,7 +83,7 @@ constexpr const char* kCounts = R"sql(
         WHERE {}
         GROUP BY 1, 2, 3, 4)
   SELECT c.topic, c.handler, c.reason, c.status, c.messages, c.oldest, c.retried, c.next_due,
-         coalesce(n.sqlstate, ''), left(n.error, 1000)
+         coalesce(n.sqlstate, ''), left(n.error, 1000), coalesce(n.statement, '')
     FROM counted c
     JOIN pawl.dead_letters n ON n.dead_letter_id = c.newest
    ORDER BY c.messages DESC, c.topic, c.handler, c.reason, c.status
@@ -106,7 +106,7 @@ constexpr const char* kParkedKeys = R"sql(
          to_char(k.oldest AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'),
          f.dead_letter_id, f.partition, f.kafka_offset,
          CASE WHEN f.status = 'dead' AND f.due_at IS NOT NULL THEN 'scheduled' ELSE f.status END,
-         f.reason, f.error
+         f.reason, f.error, coalesce(f.statement, '')
     FROM (SELECT p.consumer_id, p.topic, p.record_key_hash, n.letters, n.oldest
             FROM pawl.parked_keys p
            CROSS JOIN LATERAL (SELECT count(*) AS letters, min(d.died_at) AS oldest,
@@ -217,18 +217,13 @@ DeadLetter read(const PGresult* rows, int row) {
   letter.message_digest = bytes(rows, row, 26);
   letter.due_at = text(rows, row, 27);
   letter.retries = integer(rows, row, 28);
-  if (auto traceparent = bytes(rows, row, 29); traceparent && message::is_traceparent(*traceparent))
+  letter.statement = text(rows, row, 29);
+  if (auto traceparent = bytes(rows, row, 30); traceparent && message::is_traceparent(*traceparent))
     letter.traceparent = *std::move(traceparent);
   return letter;
 }
 
 }  // namespace
-
-void take_headers(DeadLetter& letter, std::string_view stored) {
-  auto headers = parse_message_headers(stored);
-  letter.headers_unknown = !headers;
-  letter.headers = std::move(headers).value_or(std::vector<StoredHeader>{});
-}
 
 LetterPlace place_in(const DeadLetter& letter) {
   return {letter.partition, letter.offset, letter.id};
@@ -318,6 +313,7 @@ std::vector<ParkedKey> DeadLetterView::parked_keys(postgres::Session& session,
     key.first.status = text(rows, row, 8);
     key.first.reason = text(rows, row, 9);
     key.first.error = text(rows, row, 10);
+    key.first.statement = text(rows, row, 11);
   }
   return keys;
 }
@@ -365,7 +361,7 @@ std::vector<DeadLetterCount> DeadLetterView::counts(postgres::Session& session,
     counts.push_back({text(rows, row, 0), text(rows, row, 1), text(rows, row, 2),
                       text(rows, row, 3), integer(rows, row, 4), text(rows, row, 5),
                       integer(rows, row, 6), text(rows, row, 7), text(rows, row, 8),
-                      text(rows, row, 9)});
+                      text(rows, row, 9), text(rows, row, 10)});
   }
   return counts;
 }

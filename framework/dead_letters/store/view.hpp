@@ -8,57 +8,11 @@
 #include <string_view>
 #include <vector>
 
-#include "ledger/payload.hpp"
+#include "dead_letters/store/dead_letter.hpp"
 #include "ledger/types.hpp"
-#include "pawl/message.hpp"
 #include "postgres/session.hpp"
 
 namespace pawl::ledger {
-
-/// One row of pawl.dead_letters. Times are UTC in RFC 3339.
-struct DeadLetter {
-  std::int64_t id = 0;
-  TopicPartition partition;
-  std::int64_t offset = -1;
-  std::string topic_id;
-  std::optional<std::int32_t> leader_epoch;
-  std::optional<Timestamp> timestamp;
-  std::string status;  ///< as stored: dead, parked, replayed, discarded
-  std::string reason;  ///< dead_reason
-  std::string handler;
-  std::optional<std::string> idempotency_key;
-  std::string sqlstate;
-  std::string error;
-  std::string error_detail;  ///< may quote row values
-  std::int64_t attempts = 0;
-  std::string payload;                      ///< complete, truncated, omitted, erased
-  std::optional<std::int64_t> value_bytes;  ///< of the message; nullopt: a tombstone
-  std::string died_at;
-  std::int64_t replays = 0;
-  std::string
-      due_at;  ///< when it is tried again by itself; "turn": once those before it are resolved
-  std::int64_t retries = 0;  ///< by itself
-  std::string resolved_at;
-  std::string resolved_by;
-  std::string resolution;
-  std::optional<std::string> record_key;  ///< nullopt: the message has none, or it is not stored
-  std::optional<std::string> record_key_hash;  ///< SHA-256; also where the key is not stored
-  std::string traceparent;                     ///< of its headers; empty: none, or it is not stored
-  bool headers_unknown = false;  ///< Kafka's client could not read them; `headers` says nothing
-  // Only where the payload was asked for:
-  std::optional<std::string> message_digest;  ///< of message::message_digest(); nullopt: unknown
-  std::optional<std::string> record_value;
-  std::vector<StoredHeader> headers;
-
-  [[nodiscard]] bool unresolved() const { return status == "dead" || status == "parked"; }
-  /// As people are shown it: "scheduled" if it is dead and retried automatically.
-  [[nodiscard]] std::string shown_status() const {
-    return status == "dead" && !due_at.empty() ? "scheduled" : status;
-  }
-};
-
-/// From the column `headers` where it is not NULL.
-void take_headers(DeadLetter& letter, std::string_view stored);
 
 /// Which of a consumer's dead letters are meant; what is empty says nothing.
 struct DeadLetterFilter {
@@ -96,8 +50,9 @@ struct DeadLetterCount {
   std::int64_t retried = 0;  ///< of them, are tried again by themselves
   std::string next_due;      ///< of those whose turn it is; empty: none
   // Of the newest of them:
-  std::string sqlstate = {};  ///< empty: PostgreSQL did not report the error
-  std::string error = {};     ///< bounded
+  std::string sqlstate = {};   ///< empty: PostgreSQL did not report the error
+  std::string error = {};      ///< bounded
+  std::string statement = {};  ///< as of a dead letter
 };
 
 /// Letters that nobody has replayed or discarded yet.
@@ -115,7 +70,7 @@ struct ParkedKey {
   std::string record_key_hash;
   std::int64_t letters = 0;  ///< unresolved: the first one and those that wait behind it
   std::string oldest;
-  DeadLetter first;  ///< its id, partition, offset, status (as shown), reason and error
+  DeadLetter first;  ///< its id, partition, offset, status (as shown), reason, statement and error
 };
 
 /// Reads pawl.dead_letters of one consumer.

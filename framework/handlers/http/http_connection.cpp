@@ -37,12 +37,7 @@ struct FreeList {
 using HeaderList = std::unique_ptr<curl_slist, FreeList>;
 
 void add(HeaderList& headers, const std::string& header) {
-  // A header without a value is written with a semicolon for libcurl, which removes it else.
-  const auto colon = header.find(':');
-  const bool empty = colon != std::string::npos && colon + 1 < header.size() &&
-                     header.find_first_not_of(' ', colon + 1) == std::string::npos;
-  const auto line = empty ? header.substr(0, colon) + ";" : header;
-  auto* const longer = curl_slist_append(headers.get(), line.c_str());
+  auto* const longer = curl_slist_append(headers.get(), header.c_str());
   if (longer == nullptr)
     throw NotDone("out of memory for a header of libcurl");
   (void)headers.release();
@@ -78,6 +73,13 @@ bool may_reuse(const ConnectionState& state) {
   return state.keep_alive && state.whole && state.open && !state.excess && !state.has_unread;
 }
 
+std::string line_for_curl(const std::string& header) {
+  const auto colon = header.find(':');
+  const bool empty = colon != std::string::npos && colon + 1 < header.size() &&
+                     header.find_first_not_of(" \t\v\f", colon + 1) == std::string::npos;
+  return empty ? header.substr(0, colon) + ";" : header;
+}
+
 HttpConnection::HttpConnection() : multi_(curl_multi_init()), easy_(curl_easy_init()) {
   if (multi_ != nullptr && easy_ != nullptr &&
       curl_multi_setopt(multi_, CURLMOPT_MAXCONNECTS, 1L) == CURLM_OK)
@@ -103,7 +105,7 @@ HttpResult HttpConnection::run(const HttpClientOptions& options, const HttpReque
   set_up_request(request);
   HeaderList headers;
   for (const auto& header : request.headers)
-    add(headers, header);
+    add(headers, line_for_curl(header));
   // Else libcurl waits for "100 Continue" with larger bodies, and names a form's type.
   add(headers, "Expect:");
   if (!options.keep_alive)

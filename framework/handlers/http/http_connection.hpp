@@ -47,6 +47,10 @@ struct ConnectionState {
 /// may belong to this request.
 [[nodiscard]] bool may_reuse(const ConnectionState& state);
 
+/// "Name: value" as libcurl takes it. A header whose value is empty, or white space, is written
+/// with a semicolon, because libcurl would otherwise omit it.
+[[nodiscard]] std::string line_for_curl(const std::string& header);
+
 /// A connection to an HTTP server, by libcurl, which may stay open between requests. Owned by an
 /// HttpHandler. One thread at a time.
 class HttpConnection {

@@ -6,7 +6,6 @@
 #include <chrono>
 #include <utility>
 
-#include "handlers/handler_statement.hpp"
 #include "pawl/errors.hpp"
 
 namespace pawl::handlers {
@@ -44,9 +43,8 @@ bool is_without_connection(CURLcode code) {
 
 }  // namespace
 
-HttpHandler::HttpHandler(std::string label, const HttpOptions& options, std::size_t max_response)
-    : label_(std::move(label)),
-      request_(options),
+HttpHandler::HttpHandler(const HttpOptions& options, std::size_t max_response)
+    : request_(options),
       remote_(request_.origin()),
       statuses_{StatusSet::parse(options.success).value(),
                 StatusSet::parse(options.not_done).value(), StatusSet::parse(options.retry).value(),
@@ -105,21 +103,19 @@ Response HttpHandler::call(Lease& lease, const Message& message) const {
   if (!key_header_.empty())
     request.headers.push_back(fmt::format("{}: {}", key_header_, lease.key()));
   auto answer = run(request, lease);
-  const auto name = handler_text(label_);
   const bool whole = answer.code == CURLE_OK || answer.full;
   const auto meaning = meaning_of(
       {answer.sent, !is_without_connection(answer.code), whole, answer.status}, statuses_);
-  const auto what = fmt::format("{}: HTTP status {}", name, answer.status);
+  const auto what = fmt::format("HTTP status {}", answer.status);
   switch (meaning) {
     case CallMeaning::kDone:
       return std::move(answer.body);
     case CallMeaning::kUnreachable:
-      throw RemoteOutage(fmt::format("{}: no request was sent: {}", name, answer.text), false);
+      throw RemoteOutage("no request was sent: " + answer.text, false);
     case CallMeaning::kNotSent:
-      throw NotDone(fmt::format("{}: no request was sent: {}", name, answer.text));
+      throw NotDone("no request was sent: " + answer.text);
     case CallMeaning::kNoAnswer:
-      throw UnknownAnswer(fmt::format("{}: the request was sent, but no response was received: {}",
-                                      name, answer.text));
+      throw UnknownAnswer("the request was sent, but no response was received: " + answer.text);
     case CallMeaning::kOutage:
       throw RemoteOutage(what, true, answer.retry_after);
     case CallMeaning::kNotDone:

@@ -17,8 +17,8 @@ namespace pawl::handlers {
 /// redirects and repeats nothing by itself. Never says headers or bodies.
 class HttpHandler final : public LeasedHandler {
  public:
-  /// `label` names it in errors. `max_response`: bytes of the answer that are kept.
-  HttpHandler(std::string label, const HttpOptions& options, std::size_t max_response);
+  /// `max_response`: bytes of the answer that are kept.
+  HttpHandler(const HttpOptions& options, std::size_t max_response);
   ~HttpHandler() override;
 
   Response call(Lease& lease, const Message& message) const override;
@@ -32,7 +32,6 @@ class HttpHandler final : public LeasedHandler {
   void put_back(std::unique_ptr<HttpConnection> connection) const;
   [[nodiscard]] HttpResult run(const HttpRequest& request, const Lease& lease) const;
 
-  std::string label_;
   RequestTemplate request_;
   std::string remote_;
   StatusSets statuses_;

@@ -1,5 +1,6 @@
 #include "handlers/http/request_template.hpp"
 
+#include <curl/curl.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -117,6 +118,12 @@ std::size_t end_of_origin(std::string_view url) {
   return end == scheme ? std::string_view::npos : end;
 }
 
+/// Whether the client can connect to it: its host and port are valid.
+bool is_origin(const std::string& origin) {
+  const std::unique_ptr<CURLU, decltype(&curl_url_cleanup)> url(curl_url(), curl_url_cleanup);
+  return url != nullptr && curl_url_set(url.get(), CURLUPART_URL, origin.c_str(), 0) == CURLUE_OK;
+}
+
 /// RFC 3986, section 6.2: the same place is written in one way.
 std::string normal_origin(std::string origin) {
   std::ranges::transform(origin, origin.begin(),
@@ -135,17 +142,20 @@ bool is_token(std::string_view name) {
   return !name.empty() && std::ranges::all_of(name, fits);
 }
 
-/// What stands outside of all { }.
+/// What stands outside of all placeholders and ${...}.
 std::string without_placeholders(std::string_view text) {
   std::string out;
-  int depth = 0;
-  for (const char c : text) {
-    if (c == '{')
-      ++depth;
-    if (depth == 0)
-      out += c;
-    if (c == '}' && depth > 0)
-      --depth;
+  for (std::size_t at = 0; at < text.size();) {
+    const auto rest = text.substr(at);
+    if (rest.starts_with("{{") || rest.starts_with("}}")) {
+      out += rest.front();
+      at += 2;
+    } else if (rest.starts_with('{')) {
+      at = std::min(end_of_placeholder(text, at), text.size());
+    } else {
+      out += rest.front();
+      ++at;
+    }
   }
   return out;
 }
@@ -196,7 +206,7 @@ void check_url(const HttpOptions& options, Problems& problems) {
     return problems.add("url", error.what(), "Use the path of a file that this user may read");
   }
   const auto end = end_of_origin(begin);
-  if (end == std::string_view::npos)
+  if (end == std::string_view::npos || !is_origin(begin.substr(0, end)))
     return problems.add("url", "not an http or https URL with a literal host",
                         "Use https://HOST/PATH");
   if (end == begin.size() && url.has_placeholders()) {

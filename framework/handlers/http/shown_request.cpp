@@ -28,15 +28,15 @@ void split_literal(std::string_view text, std::vector<Piece>& pieces) {
   while (at < text.size()) {
     const auto rest = text.substr(at);
     const bool brace = rest.front() == '{' && !rest.starts_with("{{");
-    const auto end = brace ? rest.find('}') : std::string_view::npos;
+    const auto end = brace ? end_of_placeholder(rest, 0) : std::string_view::npos;
     if (end == std::string_view::npos) {
       at += rest.starts_with("{{") ? 2 : 1;
       continue;
     }
     if (at > 0)
       pieces.push_back({Piece::Kind::kLiteral, text.substr(0, at)});
-    pieces.push_back({Piece::Kind::kPlaceholder, rest.substr(0, end + 1)});
-    text = rest.substr(end + 1);
+    pieces.push_back({Piece::Kind::kPlaceholder, rest.substr(0, end)});
+    text = rest.substr(end);
     at = 0;
   }
   if (!text.empty())

@@ -1,6 +1,5 @@
 #include "handlers/http/status_set.hpp"
 
-#include <algorithm>
 #include <array>
 #include <cctype>
 #include <utility>
@@ -10,8 +9,8 @@ namespace pawl::handlers {
 std::optional<StatusSet> StatusSet::parse(std::string_view text) {
   StatusSet set;
   while (!text.empty()) {
-    auto item = text.substr(0, text.find(','));
-    text.remove_prefix(std::min(text.size(), item.size() + 1));
+    const auto comma = text.find(',');
+    auto item = text.substr(0, comma);
     while (item.starts_with(' '))
       item.remove_prefix(1);
     while (item.ends_with(' '))
@@ -22,13 +21,19 @@ std::optional<StatusSet> StatusSet::parse(std::string_view text) {
     if (item.substr(1) == "xx") {
       for (std::size_t i = 0; i < 100; ++i)
         set.classes_.set(hundred + i);
-      continue;
-    }
-    if (std::isdigit(static_cast<unsigned char>(item[1])) == 0 ||
-        std::isdigit(static_cast<unsigned char>(item[2])) == 0)
+    } else if (std::isdigit(static_cast<unsigned char>(item[1])) != 0 &&
+               std::isdigit(static_cast<unsigned char>(item[2])) != 0) {
+      set.named_.set(hundred + static_cast<std::size_t>(item[1] - '0') * 10 +
+                     static_cast<std::size_t>(item[2] - '0'));
+    } else {
       return std::nullopt;
-    set.named_.set(hundred + static_cast<std::size_t>(item[1] - '0') * 10 +
-                   static_cast<std::size_t>(item[2] - '0'));
+    }
+    if (comma == std::string_view::npos)
+      break;
+    text.remove_prefix(comma + 1);
+    // A status follows each comma.
+    if (text.empty())
+      return std::nullopt;
   }
   return set;
 }

@@ -37,6 +37,16 @@ std::string content_of(const std::filesystem::path& path) {
 
 }  // namespace
 
+std::size_t end_of_placeholder(std::string_view text, std::size_t begin) {
+  for (auto at = begin; at < text.size(); ++at) {
+    if (text[at] == '}')
+      return at + 1;
+    if (text[at] == '\\')
+      ++at;
+  }
+  return std::string_view::npos;
+}
+
 WrittenText::WrittenText(const HttpText& text) : folder_(text.folder) {
   std::string_view rest = text.written;
   std::string literal;

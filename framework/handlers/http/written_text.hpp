@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -11,6 +12,10 @@
 #include "pawl/options.hpp"
 
 namespace pawl::handlers {
+
+/// The position behind the brace that closes the placeholder at text[begin], which is '{'. In a
+/// placeholder, a backslash precedes a brace of a name. npos: it is not closed.
+[[nodiscard]] std::size_t end_of_placeholder(std::string_view text, std::size_t begin);
 
 /// A text of the configuration with placeholders for what a message has, and ${NAME} and
 /// ${file:PATH} for what it must not say itself, which is looked up for each request. Immutable,

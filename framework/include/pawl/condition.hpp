@@ -43,6 +43,9 @@ struct Condition {
   /// False: the condition started a short time ago, and may pass. Log, alerts, and metrics do not
   /// report it yet.
   bool lasting = true;
+  /// Of kPartitionBlocked: PostgreSQL's process ID of the session that holds the lock, of several
+  /// sessions the one with the oldest transaction. 0: unknown, or a prepared transaction.
+  std::int32_t blocking_pid = 0;
 
   friend bool operator==(const Condition&, const Condition&) = default;
 };

@@ -71,11 +71,11 @@ enum class Step {
   kRedisUnreachable,   ///< no lease can be acquired from Redis; detail has the cause (topic empty)
   kRedisReachable,     ///< after that, one was acquired
   /// An endpoint of http handlers is unreachable: its messages wait, and no attempt is counted.
-  /// Event::endpoint names it, detail has the cause; repeated each minute (topic empty)
+  /// Event::endpoint names it, detail has the cause (topic empty)
   kRemoteServiceUnreachable,
   kRemoteServiceReachable,  ///< after that, it responded
   /// A message of the partition has waited for a lock for ten times postgres.lock_timeout; detail
-  /// names the session that holds it; repeated each minute
+  /// names the session that holds it; once for all partitions that wait for this session
   kPartitionBlocked,
   kPartitionUnblocked,   ///< after that, no message of the partition waits for a lock
   kAssignmentPending,    ///< Kafka has assigned nothing for seconds; detail names what may delay it
@@ -107,46 +107,44 @@ enum class Step {
 
 /// The subject of a kWarning. Its code is stable, its text is not.
 enum class Warning {
-  kDatabaseUnreachableAtStart,  ///< PostgreSQL cannot be used yet, at the start
-  kKafkaUnreachableAtStart,     ///< Kafka does not respond yet, at the start
-  kKafkaClientWarning,          ///< a line of librdkafka's own log
-  kKafkaErrorReported,          ///< Kafka reports an error of the group or of a partition's log
-  kUnassignedPartition,         ///< no process was assigned some partitions; pawl rejoins the group
-  kKeyMayNotBeUnique,           ///< an idempotency key looks like the ID of an entity
-  kAcquireFailed,               ///< a partition cannot be acquired in PostgreSQL yet
-  kPositionFailed,              ///< Kafka does not accept or report a partition's position yet
-  kFetchStalled,                ///< Kafka has records of a partition and delivers none
-  kBufferFull,                  ///< kafka.buffer is full, so a partition is not fetched
-  kOffsetOutOfOrder,            ///< PostgreSQL rejected an offset; pawl reads the stored one again
-  kInsufficientResources,       ///< the server lacks disk, memory, or connections
-  kOffsetsUnreadable,           ///< changes by operators cannot be read now
-  kSessionRestored,             ///< a handler changed its session; pawl restored it
-  kPoolerNotConfigured,         ///< pawl connects through a pooler; postgres.pooled is not set
-  kWrongDatabase,               ///< postgres.url leads to another database; nothing is processed
-  kOffsetsWentBack,             ///< the database lost commits; pawl processes their messages again
-  kCauseUndetermined,           ///< whether the message or the program failed is unknown for now
-  kFailureNotStored,            ///< a failed attempt or a dead letter cannot be stored yet
-  kLogEndNotStored,             ///< the end of a log cannot be stored yet
-  kHaltNotStored,               ///< a halt cannot be stored yet
-  kReleaseNotStored,            ///< that this process released a partition cannot be stored
-  kProcessNotRegistered,        ///< processes of the group cannot be compared with this one
-  kCommitsNotDurable,           ///< durability = "replayable": commits cannot be flushed now
-  kCallbackFailed,              ///< a callback for duplicates threw
-  kWorkerStuck,                 ///< a statement or a handler takes longer than its timeout
-  kStalledSession,              ///< a session of an earlier owner held locks
-  kShutdownTimedOut,            ///< consumer.shutdown_timeout has passed
-  kAlertFailed,                 ///< an alert could not be sent
-  kDeadLetterPublishFailed,     ///< dead letters wait for dead_letters.topic
-  kRetentionFailed,             ///< retention removes nothing for now
-  kRetentionLimited,            ///< retention lacks a fact, and keeps more rows than required
-  kDelayedRetryUnavailable,     ///< scheduled retries cannot run now
-  kOutboxDelayed,               ///< messages wait in the outbox; detail has the cause
-  kOutboxPublishTimedOut,       ///< Kafka did not confirm messages of the outbox in time
-  kLeaseLost,                   ///< a call's lease was lost before its outcome was recorded
-  kLeasesNotExtended,           ///< leases cannot be extended now; their calls are canceled
-  kRetentionBlocked,            ///< a partition keeps keys for longer than twice their retention
-  kCrashLoop,                   ///< processes crashed while they fetched a partition's next message
-  kSequenceBehind,              ///< a sequence is out of sync with its table; the text has the fix
+  kKafkaClientWarning,       ///< a line of librdkafka's own log
+  kKafkaErrorReported,       ///< Kafka reports an error of the group or of a partition's log
+  kUnassignedPartition,      ///< no process was assigned some partitions; pawl rejoins the group
+  kKeyMayNotBeUnique,        ///< an idempotency key looks like the ID of an entity
+  kAcquireFailed,            ///< a partition cannot be acquired in PostgreSQL yet
+  kPositionFailed,           ///< Kafka does not accept or report a partition's position yet
+  kFetchStalled,             ///< Kafka has records of a partition and delivers none
+  kBufferFull,               ///< kafka.buffer is full, so a partition is not fetched
+  kOffsetOutOfOrder,         ///< PostgreSQL rejected an offset; pawl reads the stored one again
+  kInsufficientResources,    ///< the server lacks disk, memory, or connections
+  kOffsetsUnreadable,        ///< changes by operators cannot be read now
+  kSessionRestored,          ///< a handler changed its session; pawl restored it
+  kPoolerNotConfigured,      ///< pawl connects through a pooler; postgres.pooled is not set
+  kWrongDatabase,            ///< postgres.url leads to another database; nothing is processed
+  kOffsetsWentBack,          ///< the database lost commits; pawl processes their messages again
+  kCauseUndetermined,        ///< whether the message or the program failed is unknown for now
+  kFailureNotStored,         ///< a failed attempt or a dead letter cannot be stored yet
+  kLogEndNotStored,          ///< the end of a log cannot be stored yet
+  kHaltNotStored,            ///< a halt cannot be stored yet
+  kReleaseNotStored,         ///< that this process released a partition cannot be stored
+  kProcessNotRegistered,     ///< processes of the group cannot be compared with this one
+  kCommitsNotDurable,        ///< durability = "replayable": commits cannot be flushed now
+  kCallbackFailed,           ///< a callback for duplicates threw
+  kWorkerStuck,              ///< a statement or a handler takes longer than its timeout
+  kStalledSession,           ///< a session of an earlier owner held locks
+  kShutdownTimedOut,         ///< consumer.shutdown_timeout has passed
+  kAlertFailed,              ///< an alert could not be sent
+  kDeadLetterPublishFailed,  ///< dead letters wait for dead_letters.topic
+  kRetentionFailed,          ///< retention removes nothing for now
+  kRetentionLimited,         ///< retention lacks a fact, and keeps more rows than required
+  kDelayedRetryUnavailable,  ///< scheduled retries cannot run now
+  kOutboxDelayed,            ///< messages wait in the outbox; detail has the cause
+  kOutboxPublishTimedOut,    ///< Kafka did not confirm messages of the outbox in time
+  kLeaseLost,                ///< a call's lease was lost before its outcome was recorded
+  kLeasesNotExtended,        ///< leases cannot be extended now; their calls are canceled
+  kRetentionBlocked,         ///< a partition keeps keys for longer than twice their retention
+  kCrashLoop,                ///< processes crashed while they fetched a partition's next message
+  kSequenceBehind,           ///< a sequence is out of sync with its table; the text has the fix
 };
 
 /// Its code: "fetch_stalled".

@@ -1,11 +1,11 @@
 #include "retention/store/retention.hpp"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "ledger/rows.hpp"
+#include "message/rfc3339.hpp"
 #include "postgres/transaction.hpp"
 
 namespace pawl::ledger {
@@ -158,10 +158,8 @@ std::string array(const Items& items, Value value) {
 void add_cutoffs(postgres::Parameters& parameters, const std::map<ScopeId, Instant>& cutoffs) {
   parameters.add_text(
       array(cutoffs, [](const auto& item) { return static_cast<std::int32_t>(item.first); }));
-  parameters.add_text(array(cutoffs, [](const auto& item) {
-    const auto seconds = std::chrono::floor<std::chrono::seconds>(item.second);
-    return fmt::format("{:%FT%T}.{:03}Z", fmt::gmtime(seconds), (item.second - seconds).count());
-  }));
+  parameters.add_text(
+      array(cutoffs, [](const auto& item) { return message::rfc3339_milliseconds(item.second); }));
 }
 
 }  // namespace

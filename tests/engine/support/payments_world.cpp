@@ -200,7 +200,7 @@ void PaymentsWorld::create_crash_on_poison() const {
 
 std::int64_t PaymentsWorld::processed() const {
   return number(
-      "SELECT coalesce(sum(last_processed_offset - base_offset), 0) FROM "
+      "SELECT coalesce(sum(last_processed_offset + 1 - base_offset), 0) FROM "
       "pawl.processed_kafka_offsets");
 }
 
