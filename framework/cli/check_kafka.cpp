@@ -309,10 +309,17 @@ void Check::check_stored_offsets(const kafka::Client& client) {
   }
   const ledger::OffsetRegister offsets(options_.postgres.schema, consumer_->id);
   for (const auto& [topic, description] : topics_) {
+    std::vector<std::int32_t> missing;
+    for (std::int32_t p = 0; p < description.partitions; ++p) {
+      if (!stored.contains({topic, p}))
+        missing.push_back(p);
+    }
+    if (missing.empty())
+      continue;
     const auto known = offsets.find_topic(*session_, topic);
-    for (std::int32_t p = 0; known && p < description.partitions; ++p) {
-      if (stored.contains({topic, p}))
-        continue;
+    if (!known)
+      continue;
+    for (const auto p : missing) {
       if (auto halt = engine::halt_of_missing_row(p, known->partitions))
         halts.emplace(TopicPartition{topic, p}, *std::move(halt));
     }

@@ -3,7 +3,7 @@
 #include "console/json.hpp"
 #include "console/partition_view.hpp"
 #include "dead_letters/dlq.hpp"
-#include "ledger/instant.hpp"
+#include "ops/condition_json.hpp"
 #include "outbox/outbox_status.hpp"
 
 namespace pawl::cli {
@@ -131,16 +131,9 @@ std::string status_json(const Status& status, bool indented) {
     root["processes"] = status.processes;
     auto& conditions = root["conditions"] = Json::array();
     for (const auto& [owner, condition] : status.conditions) {
-      conditions.push_back(
-          {{"kind", to_string(condition.kind)},
-           {"subject", condition.subject},
-           {"since", ledger::to_string(condition.since)},
-           {"messages", condition.messages},
-           {"cause", condition.cause},
-           {"lasting", condition.lasting},
-           {"blocking_pid",
-            condition.blocking_pid == 0 ? Json(nullptr) : Json(condition.blocking_pid)},
-           {"process", owner}});
+      auto json = ops::condition_json(condition);
+      json["process"] = owner;
+      conditions.push_back(std::move(json));
     }
     root["parked_keys"] = status.server.parked_keys;
     root["parked_keys_without_dead_letter"] = status.server.left_parked_keys;

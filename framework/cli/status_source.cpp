@@ -119,11 +119,7 @@ Status StatusSource::look(AwayKafka away) {
     ask_kafka_again_ = std::chrono::steady_clock::now() + kSpared;
   }
   if (status.postgres_problem.empty()) {
-    std::set<TopicPartition> blocked;
-    for (const auto& [owner, condition] : status.conditions) {
-      if (condition.kind == Condition::Kind::kPartitionBlocked)
-        blocked.insert({condition.topic, condition.partition});
-    }
+    const auto blocked = ledger::blocked_partitions(ledger::shared_conditions(status.conditions));
     for (auto& partition : status.partitions) {
       partition.blocked = blocked.contains(partition.partition);
       partition.concern = concern_of(partition.row ? &*partition.row : nullptr,

@@ -23,15 +23,6 @@ std::vector<ledger::SharedCondition> read_conditions(postgres::Session& session,
       ledger::live_conditions(session, options.postgres.schema, consumer));
 }
 
-bool is_blocked(const std::vector<ledger::SharedCondition>& conditions,
-                const TopicPartition& partition) {
-  return std::ranges::any_of(conditions, [&](const auto& shared) {
-    const auto& condition = shared.condition;
-    return condition.kind == Condition::Kind::kPartitionBlocked &&
-           condition.topic == partition.topic && condition.partition == partition.partition;
-  });
-}
-
 bool matches(const PartitionLine& line, const Fields& filters) {
   const auto topic = field(filters, "topic");
   if (!topic.empty() && line.row.partition.topic.find(topic) == std::string::npos)
@@ -70,13 +61,14 @@ PartitionsPage read_partitions(postgres::Session& session, const Options& option
   if (!consumer)
     return page;
   page.conditions = read_conditions(session, options, consumer->id);
+  const auto blocked = ledger::blocked_partitions(page.conditions);
   std::vector<PartitionLine> lines;
   for (auto& row : ledger::read_register(session, options.postgres.schema, consumer->id, "")) {
     auto& line = lines.emplace_back();
     if (const auto course = seen.courses.find(row.partition); course != seen.courses.end())
       line.course = std::move(course->second);
     line.halt = halt_of(row, options);
-    line.blocked = is_blocked(page.conditions, row.partition);
+    line.blocked = blocked.contains(row.partition);
     line.row = std::move(row);
   }
   page.partitions = lines.size();

@@ -75,6 +75,15 @@ std::vector<SharedCondition> shared_conditions(const std::vector<ProcessConditio
   return shared;
 }
 
+std::set<TopicPartition> blocked_partitions(const std::vector<SharedCondition>& conditions) {
+  std::set<TopicPartition> blocked;
+  for (const auto& [condition, owners] : conditions) {
+    if (condition.kind == Condition::Kind::kPartitionBlocked)
+      blocked.insert({condition.topic, condition.partition});
+  }
+  return blocked;
+}
+
 ProcessConditions::ProcessConditions(const std::string& schema, ConsumerId consumer,
                                      std::string owner)
     : consumer_(consumer),

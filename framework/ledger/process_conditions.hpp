@@ -1,10 +1,12 @@
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
 #include "ledger/types.hpp"
 #include "pawl/condition.hpp"
+#include "pawl/topic_partition.hpp"
 #include "postgres/session.hpp"
 #include "postgres/statement.hpp"
 
@@ -24,6 +26,9 @@ struct SharedCondition {
 /// Ordered by `since`.
 [[nodiscard]] std::vector<SharedCondition> shared_conditions(
     const std::vector<ProcessCondition>& conditions);
+/// Partitions of which a message waits for a lock.
+[[nodiscard]] std::set<TopicPartition> blocked_partitions(
+    const std::vector<SharedCondition>& conditions);
 
 /// pawl.process_conditions: what this process' messages wait for now. Written with its heartbeat in
 /// pawl.processes, and as old as that at most. One instance serves all threads.

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "message/rfc3339.hpp"
+#include "ops/condition_json.hpp"
 #include "ops/metrics_text.hpp"
 #include "text/bounded.hpp"
 
@@ -71,17 +72,6 @@ Json partition_json(const PartitionSnapshot& partition, Timestamp now) {
           {"end", or_null(partition.log_end)},
           {"lag", or_null(partition.lag())},
           {"oldest_age_ms", age ? Json(age->count()) : Json(nullptr)}};
-}
-
-Json condition_json(const Condition& condition) {
-  return {
-      {"kind", to_string(condition.kind)},
-      {"subject", condition.subject},
-      {"since", message::rfc3339(condition.since)},
-      {"messages", condition.messages},
-      {"cause", condition.cause},
-      {"lasting", condition.lasting},
-      {"blocking_pid", condition.blocking_pid == 0 ? Json(nullptr) : Json(condition.blocking_pid)}};
 }
 
 HttpAnswer status(const MetricsObserver& metrics, const ProcessLook& look) {

@@ -36,7 +36,8 @@ bool Outages::note(const Event& event, Clock::time_point now) {
   switch (event.step) {
     case Step::kDatabaseConnected:
       workers_connected_ = true;
-      return found(kPostgres, now);
+      found(kPostgres, now);
+      return false;
     case Step::kDatabaseDisconnected:
       return lost(kPostgres, event.detail, now, {.is_latest = false});
     // Workers report each connection that they lose. After they have connected, this event alone
@@ -45,15 +46,19 @@ bool Outages::note(const Event& event, Clock::time_point now) {
     case Step::kDatabaseUnreachable:
       return lost(kPostgres, event.detail, now, {.begins = !workers_connected_});
     case Step::kDatabaseReachable:
-      return !workers_connected_ && found(kPostgres, now);
+      if (!workers_connected_)
+        found(kPostgres, now);
+      return false;
     case Step::kKafkaUnreachable:
       return lost(kKafka, event.detail, now, {});
     case Step::kKafkaReachable:
-      return found(kKafka, now);
+      found(kKafka, now);
+      return false;
     case Step::kRedisUnreachable:
       return lost(kRedis, event.detail, now, {});
     case Step::kRedisReachable:
-      return found(kRedis, now);
+      found(kRedis, now);
+      return false;
     default:
       return false;
   }
@@ -80,11 +85,9 @@ bool Outages::lost(std::size_t server, std::string_view cause, Clock::time_point
   return false;
 }
 
-/// Always false, because nothing is logged before take_ended().
-bool Outages::found(std::size_t server, Clock::time_point now) {
+void Outages::found(std::size_t server, Clock::time_point now) {
   if (outages_[server].since)
     outages_[server].back = now;
-  return false;
 }
 
 std::vector<Unreachable> Outages::standing(Clock::time_point now) const {

@@ -68,7 +68,8 @@ class Outages {
   };
 
   bool lost(std::size_t server, std::string_view cause, Clock::time_point now, Report report);
-  bool found(std::size_t server, Clock::time_point now);
+  /// The server responds; take_ended() reports it.
+  void found(std::size_t server, Clock::time_point now);
 
   const Clock::duration quiet_;
   mutable std::mutex mutex_;

@@ -43,3 +43,15 @@ TEST_CASE("what lasts for one process lasts") {
   const auto old = of("b", Condition::Kind::kPartitionBlocked, "x", 4, 1);
   CHECK(pawl::ledger::shared_conditions({young, old}).front().condition.lasting);
 }
+
+TEST_CASE("partitions that wait for a lock are those of the conditions of that kind") {
+  using Kind = Condition::Kind;
+  auto first = of("a", Kind::kPartitionBlocked, "payments[7]", 5, 1);
+  first.condition.topic = "payments";
+  first.condition.partition = 7;
+  const auto other = of("a", Kind::kRemoteServiceUnreachable, "https://api.example", 5, 1);
+  const auto shared = pawl::ledger::shared_conditions({first, other});
+  CHECK(pawl::ledger::blocked_partitions(shared) ==
+        std::set<pawl::TopicPartition>{{"payments", 7}});
+  CHECK(pawl::ledger::blocked_partitions({}).empty());
+}
